@@ -43,6 +43,22 @@ WHOLE = {
         "wait",
         [CALL],
     ),
+    "OpenAI responses tools": (
+        {
+            "output_text": "",
+            "output": [
+                {
+                    "type": "function_call",
+                    "id": "fc_1",
+                    "call_id": "c1",
+                    "name": "weather",
+                    "arguments": '{"city": "Lisbon"}',
+                }
+            ],
+        },
+        "",
+        [CALL],
+    ),
     "Google": ({"text": "fine", "candidates": []}, "fine", []),
     "LangChain": ({"content": "fine", "type": "ai", "tool_calls": []}, "fine", []),
     "LangChain tools": (
@@ -131,6 +147,92 @@ def test_tool_calls_in_pieces_are_put_together():
 
     other = {"id": "c2", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
     assert reply.message().meta == {"tool_calls": [CALL, other]}
+
+
+CALLS_IN_CHUNKS = {
+    "Anthropic": (
+        [
+            {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 1}}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_start", "index": 1, "content_block": {"type": "server_tool_use", "id": "s1"}},
+            {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+            {
+                "type": "content_block_start",
+                "index": 2,
+                "content_block": {"type": "tool_use", "id": "c1", "name": "weather", "input": {}},
+            },
+            {
+                "type": "content_block_delta",
+                "index": 2,
+                "delta": {"type": "input_json_delta", "partial_json": '{"city": '},
+            },
+            {
+                "type": "content_block_delta",
+                "index": 2,
+                "delta": {"type": "input_json_delta", "partial_json": '"Lisbon"}'},
+            },
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 9}},
+            {"type": "message_stop"},
+        ]
+    ),
+    "OpenAI responses": (
+        [
+            {"type": "response.output_item.added", "item": {"type": "function_call", "name": "weather"}},
+            {"type": "response.function_call_arguments.delta", "delta": '{"city": "Lisbon"}'},
+            {
+                "type": "response.output_item.done",
+                "output_index": 0,
+                "item": {
+                    "type": "function_call",
+                    "id": "fc_1",
+                    "call_id": "c1",
+                    "name": "weather",
+                    "arguments": '{"city": "Lisbon"}',
+                },
+            },
+            {
+                "type": "response.completed",
+                "response": {"model": "m", "usage": {"input_tokens": 7, "output_tokens": 9}},
+            },
+        ]
+    ),
+    "LangChain": (
+        [
+            {
+                "type": "AIMessageChunk",
+                "content": "",
+                "model": "m",
+                "tool_call_chunks": [{"index": 0, "id": "c1", "name": "weather", "args": '{"city": '}],
+                "usage_metadata": {"input_tokens": 7, "output_tokens": 0},
+            },
+            {
+                "type": "AIMessageChunk",
+                "content": "",
+                "tool_call_chunks": [{"index": 0, "id": None, "name": None, "args": '"Lisbon"}'}],
+                "usage_metadata": {"input_tokens": 0, "output_tokens": 9},
+            },
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [lambda value: value, objects], ids=["mapping", "object"])
+@pytest.mark.parametrize("chunks", CALLS_IN_CHUNKS.values(), ids=CALLS_IN_CHUNKS)
+def test_tool_calls_and_usage_in_chunks_are_read_in_every_shape(chunks, form):
+    reply = StreamedReply()
+    for chunk in chunks:
+        reply.add(form(chunk))
+
+    assert reply.message() == Message("assistant", "", meta={"tool_calls": [CALL]})
+    assert reply.usage == ReplyUsage("m", 7, 9)
+
+
+def test_a_tool_call_without_arguments_has_an_empty_object():
+    reply = StreamedReply()
+    block = {"type": "tool_use", "id": "c1", "name": "clock", "input": {}}
+    reply.add({"type": "content_block_start", "index": 0, "content_block": block})
+
+    assert reply.message().meta["tool_calls"][0]["function"] == {"name": "clock", "arguments": "{}"}
 
 
 def test_chunks_that_say_nothing_are_no_message():

@@ -8,13 +8,16 @@ not known gives ``None``, never an empty text.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..types import Message, ReplyUsage
 
 ReplyText = Callable[[Any], str | None]
 """Returns the text of a reply, or of one chunk of it; ``None`` where it holds none."""
+
+OUTPUT_TOKENS = ("completion_tokens", "output_tokens")
 
 
 def reply_message(reply: object) -> Message | None:
@@ -36,15 +39,24 @@ def reply_message(reply: object) -> Message | None:
 
 def reported_usage(reply: object) -> ReplyUsage | None:
     """Return the tokens as the provider counted them, where *reply* or a chunk reports them, in OpenAI's or Anthropic's words."""
-    usage = get_part(reply, "usage") or get_part(reply, "usage_metadata")
+    reply, usage = _usage_part(reply)
     asked = _tokens(usage, "prompt_tokens", "input_tokens")
     if not asked:
         return None
     details = get_part(usage, "prompt_tokens_details") or get_part(usage, "input_tokens_details")
     read, written = _tokens(usage, "cache_read_input_tokens"), _tokens(usage, "cache_creation_input_tokens")
     cached = min(asked, _tokens(details, "cached_tokens")) if details is not None else read
-    model, said = get_part(reply, "model"), _tokens(usage, "completion_tokens", "output_tokens")
+    model, said = get_part(reply, "model"), _tokens(usage, *OUTPUT_TOKENS)
     return ReplyUsage(model if isinstance(model, str) else "", asked + read + written, said, cached)
+
+
+def _usage_part(reply: object) -> tuple[object, Any]:
+    """Return what reports the usage, and the usage: the reply, or the message or the response that an event holds."""
+    for part in (reply, get_part(reply, "message"), get_part(reply, "response")):
+        usage = get_part(part, "usage") or get_part(part, "usage_metadata")
+        if usage:
+            return part, usage
+    return reply, None
 
 
 def _tokens(usage: object, *names: str) -> int:
@@ -68,9 +80,9 @@ class StreamedReply:
         text = self._reply_text(chunk)
         if text is not None:
             self._texts.append(text)
-        self.usage = reported_usage(chunk) or self.usage
-        for part in get_part(get_part(_first(get_part(chunk, "choices")), "delta"), "tool_calls") or ():
-            self._add_call(part)
+        self._add_usage(chunk)
+        for piece in _call_pieces(chunk):
+            self._add_call(piece)
 
     @property
     def text(self) -> str:
@@ -79,19 +91,57 @@ class StreamedReply:
 
     def message(self) -> Message | None:
         """Return the message so far; ``None`` while no chunk held text or a tool call."""
-        if not self._texts and not self._calls:
-            return None
         calls = [self._calls[index] for index in sorted(self._calls)]
+        calls = [call for call in calls if call["id"] and call["function"]["name"]]
+        if not self._texts and not calls:
+            return None
+        for call in calls:
+            call["function"]["arguments"] = call["function"]["arguments"] or "{}"  # Anthropic sends none for none
         return Message("assistant", self.text, meta={"tool_calls": calls} if calls else {})
 
-    def _add_call(self, part: object) -> None:
-        """Add a piece of a tool call: OpenAI sends its id and name first, its arguments bit by bit."""
-        index, function = get_part(part, "index"), get_part(part, "function")
+    def _add_usage(self, chunk: object) -> None:
+        """Add what a chunk reports; Anthropic counts the input at the start of a stream, and the output at its end."""
+        found, said = reported_usage(chunk), _tokens(_usage_part(chunk)[1], *OUTPUT_TOKENS)
+        if found is not None:
+            self.usage = replace(found, model=found.model or (self.usage.model if self.usage else ""))
+        elif said and self.usage is not None:
+            self.usage = replace(self.usage, output_tokens=said)
+
+    def _add_call(self, piece: CallPiece) -> None:
         empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-        call = self._calls.setdefault(index if isinstance(index, int) else len(self._calls), empty)
-        call["id"] = get_part(part, "id") or call["id"]
-        call["function"]["name"] += get_part(function, "name") or ""
-        call["function"]["arguments"] += get_part(function, "arguments") or ""
+        call = self._calls.setdefault(piece.index if isinstance(piece.index, int) else len(self._calls), empty)
+        call["id"] = piece.id or call["id"]
+        call["function"]["name"] += piece.name or ""
+        call["function"]["arguments"] += piece.arguments or ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPiece:
+    """A piece of a tool call: most send its id and name first, its arguments bit by bit."""
+
+    index: Any
+    id: Any = None
+    name: Any = None
+    arguments: Any = None
+
+
+def _call_pieces(chunk: object) -> Iterator[CallPiece]:
+    """Yield the pieces of tool calls in a chunk of OpenAI, LangChain, Anthropic, or OpenAI's responses."""
+    for part in get_part(get_part(_first(get_part(chunk, "choices")), "delta"), "tool_calls") or ():
+        function = get_part(part, "function")
+        index, arguments = get_part(part, "index"), get_part(function, "arguments")
+        yield CallPiece(index, get_part(part, "id"), get_part(function, "name"), arguments)
+    for part in get_part(chunk, "tool_call_chunks") or ():
+        yield CallPiece(*(get_part(part, name) for name in ("index", "id", "name", "args")))
+    kind, block = get_part(chunk, "type"), get_part(chunk, "content_block")
+    delta, item = get_part(chunk, "delta"), get_part(chunk, "item")
+    if kind == "content_block_start" and get_part(block, "type") == "tool_use":
+        yield CallPiece(get_part(chunk, "index"), get_part(block, "id"), get_part(block, "name"))
+    elif kind == "content_block_delta" and get_part(delta, "type") == "input_json_delta":
+        yield CallPiece(get_part(chunk, "index"), arguments=get_part(delta, "partial_json"))
+    elif kind == "response.output_item.done" and get_part(item, "type") == "function_call":
+        index, arguments = get_part(chunk, "output_index"), get_part(item, "arguments")
+        yield CallPiece(index, get_part(item, "call_id"), get_part(item, "name"), arguments)
 
 
 def _chunk_text(chunk: object) -> str | None:
@@ -131,12 +181,15 @@ def _join_parts(content: object) -> str | None:
 
 
 def _tool_calls(message: object) -> list[dict[str, Any]]:
-    """Return tool calls in OpenAI's shape, from OpenAI's, LangChain's or Anthropic's."""
+    """Return tool calls in OpenAI's shape, from OpenAI's (chat and responses), LangChain's or Anthropic's."""
     given = get_part(message, "tool_calls")
     blocks = get_part(message, "content")
     found = list(given) if isinstance(given, list | tuple) else []
     if not found and isinstance(blocks, list | tuple):
         found = [block for block in blocks if get_part(block, "type") == "tool_use"]
+    output = get_part(message, "output")
+    if not found and isinstance(output, list | tuple):
+        found = [item for item in output if get_part(item, "type") == "function_call"]
     return [call for call in map(_tool_call, found) if call["id"] and call["function"]["name"]]
 
 
@@ -146,13 +199,18 @@ def _tool_call(given: object) -> dict[str, Any]:
     arguments: Any = next(
         (
             a
-            for a in (get_part(function, "arguments"), get_part(given, "args"), get_part(given, "input"))
+            for a in (
+                get_part(function if function is not None else given, "arguments"),
+                get_part(given, "args"),
+                get_part(given, "input"),
+            )
             if a is not None
         ),
         {},
     )
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, default=str)
-    return {"id": get_part(given, "id") or "", "type": "function", "function": {"name": name or "", "arguments": text}}
+    call_id = get_part(given, "call_id") or get_part(given, "id") or ""
+    return {"id": call_id, "type": "function", "function": {"name": name or "", "arguments": text}}
 
 
 def get_part(value: object, name: str) -> Any:
