@@ -47,7 +47,7 @@ from .jobs.facts import FactReader, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
-from .jobs.summaries import OPEN_EARLIER, earlier_summaries, forget_rests
+from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
 from .jobs.upkeep import Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
 from .jobs.user_work import UserModels, UserWork
@@ -642,9 +642,7 @@ class Engine:
             for row in facts
             if is_current(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
         ]
-        others = (
-            [one for one in view.newest_conversations(limit=OPEN_EARLIER + 1) if one != row] if strategy.recalls else []
-        )
+        others = other_conversations(view) if strategy.recalls else []
         known, today = view.prefix(variant), self.clock().date()
         over = [fact for fact in believed if is_past_plan(fact, today)]
         material = Material(

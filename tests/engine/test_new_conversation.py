@@ -225,3 +225,28 @@ def test_an_erased_word_is_not_kept_in_the_summary_of_an_open_end(memory):
 
     assert summaries._rest_summaries.cache_info().currsize == 0
     assert "Faro" not in str(chat.context("And now?").messages)
+
+
+def test_what_was_written_by_hand_is_no_earlier_conversation(memory: Memory, clock: FakeClock) -> None:
+    talk(memory, "first", LIMPS)
+    luna = memory.user("elena", subject="Luna")
+    luna.remember("Luna is afraid of the vacuum cleaner.")
+    clock.advance(days=3)
+    before = begin(memory)
+    luna.remember("Luna sleeps in the hall under the stairs.")
+    after = begin(memory)
+
+    assert "limping" in earlier(before)
+    assert "vacuum" not in earlier(before)
+    assert earlier(after) == earlier(before)
+
+
+def test_seven_open_conversations_stand_the_same_before_and_after_the_first_message(memory, clock):
+    for number in range(7):
+        talk(memory, f"visit {number}", [(f"Luna weighed {20 + number} kg at the clinic today.", "Good.")])
+        clock.advance(days=1)
+    before = earlier(begin(memory))
+    talk(memory, "new", [("She weighs 30 kg now.", "Noted.")])
+
+    assert "26 kg" in before
+    assert earlier(begin(memory)) == before

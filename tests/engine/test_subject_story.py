@@ -315,3 +315,13 @@ def test_only_past_facts_that_a_text_says_are_looked_up(
         said = memory._engine.store.read(scope, partial(search.without_changed_lines, lines=lines))
         assert [one.text for one in said] == [left]
         assert asked == looked_up
+
+
+def test_what_was_written_by_hand_has_no_story_made_again(memory: Memory, clock: FakeClock) -> None:
+    for number in range(3):
+        visit(memory, clock, "luna", number)
+    memory.user("elena", subject="luna").remember("Luna is afraid of the vacuum cleaner.")
+    memory.digest()
+
+    assert story(memory, "luna").lines
+    assert [job for job in memory.jobs() if job.kind == "story"] == []

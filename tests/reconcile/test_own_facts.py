@@ -198,3 +198,31 @@ def test_what_is_added_for_a_range_is_of_the_conversation_alone(memory):
     change = memory.user("ana").remember("First dinner at Meko.", conversation="rome", start_seq=1)
 
     assert (change.fact.kind, change.fact.only_in) == ("episode", "rome")
+
+
+def test_no_other_conversation_recalls_the_words_of_a_correction(memory):
+    memory.user("ana").remember("My budget for books is tight.")
+    tokyo, rome = trip(memory, "tokyo", "My budget is $3000."), trip(memory, "rome", "I like old churches.")
+    user = memory.user("ana")
+    (mine,) = user.facts("budget")
+    user.correct(mine.id, value="3333")
+    user.correct(user.facts("budget")[0].id, value="3444")
+
+    for chat in (rome, memory.conversation("home", user="ana")):
+        assert "tight" in shown(chat)
+        assert "3333" not in shown(chat)
+        assert "3444" not in shown(chat)
+    assert "3444" in shown(tokyo)
+    assert "3444" in str(user.search("budget usd", limit=50))
+
+
+def test_erasing_a_subject_erases_the_corrections_of_its_conversations(memory):
+    trip(memory, "walk", "My budget is $3000.", subject="pet")
+    user = memory.user("ana")
+    (mine,) = user.facts("budget")
+    assert mine.subject == "self"
+    user.correct(mine.id, value="3333")
+    memory.user("ana", subject="pet").erase()
+
+    assert user.facts() == []
+    assert "3333" not in str(user.export())

@@ -35,7 +35,7 @@ from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView, effective_consent
 from ..text.terms import signals, terms
-from ..types import Detector, FactChange, Job, Message, Story, StoryLine, Summary
+from ..types import BY_HAND_CONVERSATION, Detector, FactChange, Job, Message, Story, StoryLine, Summary
 from .facts import report_of
 from .model_reader import GroundedFacts, ModelReader, RangeEpisodes
 from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of
@@ -377,6 +377,7 @@ def talks_about(view: ReadView, deps: Dependencies) -> Talks:
     """Return the finished conversations about the view's subject, with their summaries."""
     here, now_ms, config = view.at(view.scope.subject, ""), deps.now_ms(), deps.config
     rows = {row.conversation: over_at(row, config) for row in here.newest_conversations() if not row.own_facts}
+    rows.pop(BY_HAND_CONVERSATION, None)  # its facts are shown as facts
     talks: dict[str, list[Summary]] = {}
     for summary in here.newest_summaries(limit=MOST_TOLD):
         if rows.get(summary.conversation, now_ms + 1) <= now_ms:
@@ -479,6 +480,13 @@ def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_
     return doc.doc
 
 
+def other_conversations(view: ReadView) -> list[ConversationRow]:
+    """Return the newest conversations about the view's subject but its own; what was written by hand is none."""
+    names = (view.scope.conversation, BY_HAND_CONVERSATION)
+    found = view.newest_conversations(limit=OPEN_EARLIER + len(names))
+    return [row for row in found if row.conversation not in names][:OPEN_EARLIER]
+
+
 def earlier_summaries(
     view: ReadView, others: Sequence[ConversationRow], own: ConversationRow | None, detectors: Sequence[Detector]
 ) -> list[Summary]:
@@ -489,7 +497,8 @@ def earlier_summaries(
     that no summary covers yet is summarized at once, by the rules, unless it goes on beside *own*: then what stands above
     the cache breakpoint would change with every message there.  Conversations with facts of their own are left out.
     """
-    subject, apart = view.scope.subject, view.conversations_apart()
+    subject = view.scope.subject or SELF
+    apart = view.conversations_apart() | {(subject, BY_HAND_CONVERSATION)}
     story, upto = _story_of_others(view)
     found = [
         one

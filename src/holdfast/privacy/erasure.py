@@ -228,7 +228,7 @@ class Eraser:
 
         def work(view: WriteView) -> Removed:
             erasing = Erasing(view, self.now_ms(), detectors=self.config.detectors)
-            self._erase_corrections(erasing)
+            self.erase_corrections(erasing)
             erasing.clear_conversation()
             if erasing.ledger:
                 erasing.finish()
@@ -243,7 +243,7 @@ class Eraser:
         for holder in list(self.holders):
             holder.forget_held(scope)
 
-    def _erase_corrections(self, erasing: Erasing) -> None:
+    def erase_corrections(self, erasing: Erasing) -> None:
         """Erase the words that users wrote by hand in place of the conversation's own facts."""
         view = erasing.view
         owner = (view.scope.subject or SELF, view.scope.conversation or "")

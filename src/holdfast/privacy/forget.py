@@ -198,7 +198,9 @@ def _erase_subject(eraser: Eraser, scope: Scope) -> ErasureReceipt:
         places = {(row.subject, row.conversation) for row in erasing.view.conversations()}
         places |= {place for place in erasing.view.item_homes() if place[0] == scope.subject}
         for place in sorted(places):
-            erasing.at(*place).clear_conversation()
+            there = erasing.at(*place)
+            eraser.erase_corrections(there)
+            there.clear_conversation()
         if any(row.subject == scope.subject for row in erasing.view.subjects()):
             erasing.removed.count("subjects")
             erasing.view.remove_subject(scope.subject or "")

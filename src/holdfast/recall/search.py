@@ -78,6 +78,7 @@ class _Filters:
     gate: float
     limit: int
     apart: Container[tuple[str, str]] = ()  # conversations with facts of their own: no other one recalls them
+    corrected: Sequence[tuple[tuple[str, str], int]] = ()  # what was written by hand in place of those facts
 
     def check(self, view: ReadView) -> _Filters:
         """
@@ -89,7 +90,9 @@ class _Filters:
         if (self.window or self.before_seq is not None) and view.scope.conversation is None:
             hint = "use scope.within(…)"
             raise BadInput("window and before_seq need a conversation, the scope names none", hint=hint)
-        return self if view.scope.conversation is None else replace(self, apart=view.conversations_apart())
+        if view.scope.conversation is None or not (apart := view.conversations_apart()):
+            return self
+        return replace(self, apart=apart, corrected=view.corrections_apart())
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,13 +468,12 @@ def _mask(part: _KindMatches, view: ReadView, bounds: _Filters) -> Bools:
         wanted = [number for number, (_, name) in enumerate(index.conversations) if name in bounds.conversations]
         allowed &= np.isin(index.conversation, wanted)
     if scope.conversation is not None:
-        own_only = ("", scope.conversation) if part.kind == "fact" else None
-        hidden = [
-            number
-            for number, talk in enumerate(index.conversations)
-            if (talk in bounds.apart if own_only is None else talk[1] not in own_only)
-        ]
+        here, talks = ("", scope.conversation), enumerate(index.conversations)
+        hidden = [n for n, talk in talks if (talk[1] not in here if part.kind == "fact" else talk in bounds.apart)]
         allowed &= ~np.isin(index.conversation, hidden)
+    for talk, seq in bounds.corrected:
+        if talk in index.conversations:
+            allowed &= ~((index.conversation == index.conversations.index(talk)) & (index.seq == seq))
     own = np.zeros(len(index), np.bool_)
     if part.kind != "fact" and (scope.subject, scope.conversation) in index.conversations:
         own = index.conversation == index.conversations.index((scope.subject, scope.conversation))

@@ -15,7 +15,7 @@ from typing import Any, Self
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
-from ..types import ConsentState, Evidence, Job, Message, Rejected, Story, Summary, TurnKey
+from ..types import BY_HAND_CONVERSATION, ConsentState, Evidence, Job, Message, Rejected, Story, Summary, TurnKey
 from . import rows
 from .port import Driver, Row
 from .values import (
@@ -119,6 +119,16 @@ class ReadView:
         """Return the conversations with facts of their own, of all subjects, but the scope's: subject and name."""
         here = (self.scope.subject, self.scope.conversation)
         return {(row[0], row[1]) for row in self._run("conversations_apart")} - {here}
+
+    def corrections_apart(self) -> list[tuple[tuple[str, str], int]]:
+        """Return the messages by hand that state facts of other conversations alone: subject and name, and number."""
+        here, owners = (
+            (self.scope.subject, self.scope.conversation),
+            dict[tuple[tuple[str, str], int], set[FactOwner]](),
+        )
+        for subject, name, seq, *owner in self._run("corrections_apart", by_hand=BY_HAND_CONVERSATION):
+            owners.setdefault(((subject, name), seq), set()).add((owner[0], owner[1]))
+        return [place for place, all_of_it in owners.items() if not all_of_it & {here, OF_USER}]
 
     def newest_conversations(
         self, *, limit: int | None = None, after: tuple[int, str, str] | None = None

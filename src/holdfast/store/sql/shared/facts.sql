@@ -207,6 +207,14 @@ SELECT DISTINCT f.id, f.kind, f.key, f.value, f.text
    AND d.subject = :subject AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
  ORDER BY f.id;
 
+-- name: corrections_apart
+-- Messages by hand that state facts, and the conversations that these belong to; for users who have such conversations.
+SELECT DISTINCT e.home, e.conversation, e.seq, f.home, f.only_in
+  FROM evidence e
+  JOIN fact f ON f.org = e.org AND f.user_id = e.user_id AND f.bot = e.bot AND f.subject = e.subject AND f.id = e.fact
+ WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot AND e.conversation = :by_hand
+ ORDER BY e.home, e.seq, f.home, f.only_in;
+
 -- name: evidence_of
 SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.stop, e.at, e.home
   FROM evidence e
