@@ -71,7 +71,7 @@ CALLERS = {
     "next_due_ms": {("jobs/queue.py", "claim")},
     "users_to_embed": {("jobs/vectors.py", "order")},
     "users_with_faded": {("jobs/upkeep.py", "order")},
-    "release_waiting": {("engine.py", "__init__"), ("engine.py", "keys_changed")},
+    "release_waiting": {("engine.py", "__init__"), ("engine.py", "keys_changed"), ("engine.py", "reload")},
     "any_provider_key": {("jobs/user_work.py", "any")},
     "usage": {("jobs/usage.py", "usage_of_all"), ("jobs/model_client.py", "_totals_of")},
     "backlog": {("admin.py", "backlog")},
