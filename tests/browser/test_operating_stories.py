@@ -47,7 +47,7 @@ def judged(page, someone: Visitor, name: str) -> None:
 def test_a_prompt_is_edited_tried_saved_and_rolled_back(modelled, visitor):
     operator = visitor(modelled, "operator")
     page = operator.open("/dashboard/prompts?user=priya")
-    page.get_by_role("link", name="Chunk summaries").click()
+    page.locator("#prompts-user").get_by_role("link", name="Chunk summaries").click()
     page.get_by_label("Text, at most").fill("In verse, please.")
     page.get_by_role("button", name="Estimate cost").click()
     page.get_by_text("No model was called yet").wait_for()

@@ -201,6 +201,7 @@ def test_it_keeps_to_its_share(memory: Memory, clock: FakeClock, budget: int) ->
 
 
 def test_the_open_end_of_an_earlier_conversation_is_summarized_once(memory, monkeypatch):
+    summaries.forget_rests()
     summarize, calls = summaries.summarize_rest, []
     monkeypatch.setattr(summaries, "summarize_rest", lambda messages: calls.append(1) or summarize(messages))
     memory.conversation("first", user="ana").append([{"role": "user", "content": "My kiln broke in Faro last week."}])

@@ -102,7 +102,7 @@ def test_questions_put_together_are_answered_one_after_the_other(store: Store) -
     terms = ["pear", "fig", "none", "apple"]
 
     def ask(view: Any) -> tuple[Any, Any]:
-        given = [(*view._head, "self", "message", term) for term in terms]
+        given = [(*view._head, "self", "message", term, 0) for term in terms]
         return view._driver.many("postings", given), [view._driver.many("postings", [one]) for one in given]
 
     together, alone = store.read(ANA, ask)

@@ -242,7 +242,7 @@ def test_one_request_can_go_without_recall_or_without_a_trace(world):
         ],
     )
     assert "peanuts" in world.model.asked[-1].raw.decode()
-    assert silent.headers["x-memory"].startswith("on; earlier=1; facts=2")
+    assert silent.headers["x-memory"].startswith("on; facts=2")
     assert len(world.stored()) == 2
 
     neither = raw(world.client(X_Memory="off"))
