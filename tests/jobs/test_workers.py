@@ -6,9 +6,12 @@ import threading
 import time
 from types import SimpleNamespace
 
+from holdfast import Memory
+from holdfast.jobs import summaries
 from holdfast.jobs.worker import Workers
 from holdfast.reports import DigestReport
 from holdfast.scope import Scope
+from holdfast.testing.clock import FakeClock
 
 
 class Chain:
@@ -67,3 +70,23 @@ def test_a_caller_with_little_time_goes_on_without_the_threads() -> None:
 
     assert time.monotonic() - began < 1
     workers.stop()
+
+
+def test_an_end_that_is_said_while_a_worker_looks_for_chunks_closes_them(monkeypatch):
+    with Memory(embedder=None, clock=FakeClock()) as memory:
+        chat, find = memory.conversation("c", user="ana"), summaries.find_closed_chunks
+        for number in range(12):
+            chat.record(f"I walked to town number {number}.", "Nice.")
+        ends = iter([chat.end])
+
+        def end_too(messages, config, **settings):
+            found = find(messages, config, **settings)
+            if not found:
+                next(ends, lambda: None)()  # the worker has read the conversation and does not see this end
+            return found
+
+        monkeypatch.setattr(summaries, "find_closed_chunks", end_too)
+        memory.run_now(next(job.id for job in memory.jobs() if job.kind == "chunk"))
+        memory.digest()
+
+        assert [(s.start_seq, s.end_seq) for s in chat.summaries()][-1][1] == 24

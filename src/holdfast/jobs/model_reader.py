@@ -60,7 +60,7 @@ from .facts import (
     subject_labels,
 )
 from .model_client import ModelClient, total_tokens
-from .queue import check_claim, order_range, range_of, scope_of
+from .queue import check_claim, order_range, range_of, scope_of, went_on
 
 WINDOW_MESSAGES, WINDOW_CHARS = 60, 24_000
 BEFORE_CHARS = 240  # of a message that only gives the context of the others
@@ -586,10 +586,10 @@ class ReadMessages:
         return is_reading_due(row, every) and (waited or excerpt.unreadable)
 
     def _settle(self, view: WriteView, job: Job, excerpt: Excerpt) -> bool:
-        """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages came."""
+        """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages or the end came."""
         check_claim(view, job, excerpt.epoch)
         now_ms, row = self.reader.client.now_ms(), view.conversation()
-        if row is not None and excerpt.row is not None and row.next_seq != excerpt.row.next_seq:
+        if went_on(excerpt.row, row):
             return False
         view.finish(job, now_ms)
         if row is None or range_of(job):

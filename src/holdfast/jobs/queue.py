@@ -19,7 +19,7 @@ from ..observer import Observer
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
-from ..store import Store, WriteView
+from ..store import ConversationRow, Store, WriteView
 from ..types import Job
 
 WAITING = "waiting"
@@ -139,6 +139,11 @@ def check_claim(view: WriteView, job: Job, epoch: int) -> None:
     """
     if not view.holds(job) or view.user().epoch != epoch:
         raise FenceLost
+
+
+def went_on(seen: ConversationRow | None, row: ConversationRow | None) -> bool:
+    """Return whether messages came, or the end was said, after the row *seen* was read."""
+    return seen is not None and row is not None and (row.next_seq, row.ended_seq) != (seen.next_seq, seen.ended_seq)
 
 
 def range_of(job: Job) -> tuple[int, int] | None:

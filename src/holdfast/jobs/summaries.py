@@ -38,7 +38,7 @@ from ..text.terms import signals, terms
 from ..types import BY_HAND_CONVERSATION, Detector, FactChange, Job, Message, Story, StoryLine, Summary
 from .facts import report_of
 from .model_reader import GroundedFacts, ModelReader, RangeEpisodes
-from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of
+from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of, went_on
 
 WINDOW_MESSAGES = 200
 MOST_TOLD = 300  # summaries that a story is made from, the newest
@@ -241,10 +241,10 @@ class CloseChunks:
         order_story(view, row.subject, self.deps.now_ms(), over_at(row, self.deps.config))
 
     def _settle(self, view: WriteView, job: Job, seen: OpenMessages) -> bool:
-        """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages came."""
+        """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages or the end came."""
         check_claim(view, job, seen.epoch)
         now_ms, row, config = self.deps.now_ms(), view.conversation(), self.deps.config
-        if row is not None and seen.row is not None and row.next_seq != seen.row.next_seq:
+        if went_on(seen.row, row):
             return False
         view.finish(job, now_ms)
         if row is not None and open_chunk(seen.messages, config)[1]:
