@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # The names of `User.prompts`, and what each tells a model to do.
 PROMPTS = {
     "fact_extraction": "which facts to extract, and how to phrase them",
-    "chunk_summary": "how to summarize about ten messages",
+    "chunk_summary": "how to summarize a chunk of messages",
     "meta_summary": "how to summarize several summaries",
     "episodes": "which events to note, and how to word them",
     "character": "which facts to note about the character that the assistant plays",

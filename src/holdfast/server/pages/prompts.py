@@ -23,13 +23,18 @@ PATH = "/dashboard/prompts"
 ONE = PATH + "/{name}"
 ABOUT = {
     "fact_extraction": ("Facts", "Which facts to extract from messages, and how to word them"),
-    "chunk_summary": ("Chunk summaries", "How to summarize about ten messages"),
+    "chunk_summary": ("Chunk summaries", "How to summarize a chunk of messages"),
     "meta_summary": ("Summaries of summaries", "How to summarize several summaries"),
     "episodes": ("Episodes", "Which events to note, and how to word them"),
     "character": ("The character", "Which facts to note about the character that the assistant plays"),
     "story": ("Stories", "How to tell one story across all conversations about a subject"),
 }
 SAMPLES = 3
+OWNERS = {
+    "user": "A custom prompt replaces the default; the format of the answer stays the same",
+    "bot": "For users of this bot who have none of their own",
+    "org": "For users who have none of their own, where their bot has none either",
+}
 NOTICES = {
     "drafted": "Saved as a draft. It is not in use yet.",
     "used": "In use from the next model call on. Existing summaries and facts stay unchanged.",
@@ -57,7 +62,7 @@ def prompts_page(request: Request, caller: CallerDep) -> Response:
                 "all": versions,
             }
             rows.append(row)
-        groups.append({"id": whose or "user", "whom": whom, "rows": rows})
+        groups.append({"id": whose or "user", "whom": whom, "rows": rows, "note": OWNERS[whose or "user"]})
     return render("prompts.html", request, title="Prompts", whom=scope_fields(caller, request), groups=groups)
 
 
@@ -126,6 +131,7 @@ def _editor(
         status=422 if isinstance(error, BadInput) else 200,
         notices=NOTICES,
         about=about,
+        prompt=name,
         name=name,
         words=words,
         text=words if text is None else text,
@@ -156,9 +162,9 @@ def _prompts_of(caller: CallerDep, whose: str) -> tuple[Prompts, str]:
     grant = caller.grant
     only = grant.key.bot if grant.key else None
     if whose == "org" and only is None:
-        return caller.memory.admin.prompts(org=grant.org), f"everyone in {grant.org}"
+        return caller.memory.admin.prompts(org=grant.org), f"organization {grant.org}"
     if whose in ("bot", "org"):
-        return caller.memory.admin.prompts(org=grant.org, bot=only or grant.bot), f"all users of {only or grant.bot}"
+        return caller.memory.admin.prompts(org=grant.org, bot=only or grant.bot), f"bot {only or grant.bot}"
     return caller.user().prompts, str(grant.user)
 
 
