@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .errors import ConfigError
+from .text.languages import LANGUAGE_NAMES
 from .types import Budget, Detector, PatternDetector, Price
 
 FILE_VARIABLE, PREFIX = "HOLDFAST_CONFIG", "HOLDFAST_"
@@ -111,6 +112,10 @@ class Config:
     budget_tokens: int = setting(4000, "Tokens that a context may use if the call names no budget.", least=1)
     max_message_chars: int = setting(4_000_000, "Maximum length of a message; a longer one is refused.", least=1)
     language: str | None = setting(None, "Language of the messages (ISO 639-1); None detects it.")
+    fact_language: str | None = setting(
+        None,
+        "With a model: language in which it words facts and episodes (ISO 639-1), whatever the chat's is; None keeps that of the chat.",
+    )
     job_lease_ms: int = setting(
         60_000, "Time for which a worker holds a job before another may take it over.", least=100, reloads=False
     )
@@ -240,6 +245,9 @@ class Config:
                 raise ConfigError(
                     f"Config.{item.name} is {shown(value)}; it must be {wanted}", hint=_HINTS.get(item.name, "")
                 )
+        if self.fact_language not in (None, *LANGUAGE_NAMES):
+            codes = ", ".join(sorted(LANGUAGE_NAMES))
+            raise ConfigError(f"Config.fact_language is {shown(self.fact_language)}; it must be one of {codes}, or none")
 
     @classmethod
     def load(

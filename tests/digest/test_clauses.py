@@ -137,6 +137,19 @@ def test_sentence_of_the_rules_ends_in_other_words(first, second):
         ] == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My brother's exam got moved to Friday.",
+        "my brother Sam's exam got moved",
+        "My mum's operation went well",
+        "Sam's flight got cancelled again",
+    ],
+)
+def test_a_possessive_is_no_verb(text):
+    assert not [one for one in statements(text) if re.search(r"\bis (?:exam|operation|flight)", one.text)]
+
+
 def test_likely_languages_do_not_depend_on_the_process():
     code = "from holdfast.text.terms import likely_languages as f; print(f('im dan n i drive a forklift'))"
     runs = [

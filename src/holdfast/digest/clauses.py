@@ -42,6 +42,7 @@ _THEM = {
 _FINITE = frozenset(
     "is are was were has have had does do can can't cannot isn't aren't wasn't weren't hasn't haven't doesn't don't won't will".split()
 )
+_NO_NOUN = frozenset("a an the not got been no one in on at from with of and or but who that my our his her their".split())
 _AND_IT = re.compile(r"(?i)\band \w+ (?:it|them)\b")
 _NAMED = re.compile(r"[A-ZÀ-Þ][\w-]+(?:'s| is| has| was)(?!\w)")
 _PRONOUNS = frozenset("i he she they it we you who that which to".split())
@@ -322,11 +323,20 @@ class ClauseReader:
                 return None
             name = re.match(r"[^\W_][\w-]*", head)
             assert name is not None
+            if words[0].endswith("'s") and self._owns([word.lower() for word in words[1:5]]):
+                return None  # "Sam's exam got moved" says nothing of Sam
             return person, _label(person), _opened(head[name.end() :])
         own = re.match(r"(?i)(?:my|our)\s+", head) or self._the.match(head)
         if own or (words and words[0].lower().removesuffix("'s") in self._bare):
             return self._by_noun(head, start, whom)
         return None
+
+    def _owns(self, following: Sequence[str]) -> bool:
+        """Whether "'s" before these words means whose: "my sister's name is", "my brother's exam got moved"."""
+        if any(word in ("is", "are", "was") for word in following):
+            return True
+        verb = next((at for at, word in enumerate(following) if word in _FINITE or self._is_verb(word)), 0)
+        return 0 < verb < 3 and not any(word in _NO_NOUN or self._is_adverb(word) for word in following[:verb])
 
     def _by_noun(self, head: str, start: int, whom: Whom) -> tuple[MentionedPerson, str, str] | None:
         """Return the subject of "my sister lives in Rome" and "my hip is being replaced"."""
@@ -334,8 +344,7 @@ class ClauseReader:
         for place, token in enumerate(tokens[1:7] if len(tokens) > 1 else (), 1):
             low = token[0].lower()
             contracted = low.endswith("'s") and len(tokens) > place + 1
-            if contracted and any(other[0].lower() in ("is", "are", "was") for other in tokens[place + 1 : place + 5]):
-                contracted = False  # "my sister's name is"
+            contracted = contracted and not self._owns([other[0].lower() for other in tokens[place + 1 : place + 5]])
             if low in ("i", "me") and tokens[place - 1][0].lower() in ("and", "n"):
                 continue
             if low in _PRONOUNS or (low in self._denied and place > 1):

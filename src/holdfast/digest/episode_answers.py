@@ -25,6 +25,7 @@ from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message, StoryLine, StorySource, Summary
 from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 from .authorship import BLANK, masked
+from .grounding import NO_QUOTE, NOT_THERE, in_other_language, locate_quote, verify_translation
 from .salience import importance_of
 from .second_look import (
     OF_OTHERS,
@@ -58,6 +59,9 @@ LEAST_SHARE_OF_NOUNS = 0.5  # in German every noun has a capital, so it marks no
 
 _BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
 _CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
+_QUOTED = re.compile(
+    r"\s*[\[(]\s*(?:(?:messages?|msgs?|seq|#)\s*)*#?(\d{1,9})\s*(?:[\])]\s*[:,]?|[:,])\s*[\"“„«‘「]?(.+?)[\"”»’」]?\s*[\])]?\s*$"
+)
 _NAME = re.compile(r"(?<![.!?:\-–—*•\"'“„(]\s)(?<!^)\b([A-ZÀ-ÞА-ЯΑ-Ω][\w'’-]+)")
 # How a bullet tells of another's words, and that the user was sent them.
 _TOLD = re.compile(
@@ -93,11 +97,16 @@ class ParsedEpisodes:
 
 @dataclass(frozen=True, slots=True)
 class SaidBefore:
-    """Knowledge of a reader from earlier: the user's names, words that the user said (known facts), the messages before."""
+    """
+    Knowledge of a reader from earlier: the user's names, words that the user said (known facts), the messages before.
+
+    ``fact_language`` is the one in which episodes are worded, where it is not the chat's.
+    """
 
     names: tuple[str, ...] = ()
     words: str = ""
     messages: tuple[Message, ...] = ()
+    fact_language: str | None = None
 
 
 def parse_episodes(
@@ -135,7 +144,12 @@ def parse_bullets(
     if cut and len(lines) > 1:
         lines = lines[:-1]
     said_by_users = _UserWords(messages, earlier or SaidBefore())
+    spoken = [message.content for message in said_by_users.messages.values()]
+    language = earlier.fact_language if earlier else None
     for line in lines[:MAX_BULLETS]:
+        if language and in_other_language("", spoken, language):
+            _weigh_translated(line, said_by_users, found, source, subject, language)
+            continue
         cited = _CITED.search(line)
         seqs = _numbers(cited[1]) if cited else []
         bullet = " ".join((line[: cited.start()] if cited else line).split())[:MAX_BULLET_CHARS]
@@ -282,6 +296,7 @@ class _UserWords:
         self.speakers = frozenset().union(*map(self.terms_of, speakers)) | OUR_WORDS
         before = [m for m in earlier.messages if m.role == "user"]
         known = "\n".join([earlier.words, *(masked(m.content).replace(BLANK, " ") for m in before)])
+        self.known = "\n".join([known, *self.names])
         self.all_terms = frozenset().union(*self.terms.values(), self.terms_of(known))
         code = (
             block for m in users for block in _CODE.findall(m.content)
@@ -333,6 +348,40 @@ def _weigh(
         start, quote = _sentence(user_words, seq, mine)
         since = _since(bullet, quote, user_words.messages[seq])
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
+
+
+def _weigh_translated(
+    line: str, user_words: _UserWords, found: ParsedEpisodes, source: str, subject: str, language: str
+) -> None:
+    """Add a bullet in another language than the chat: it rests on the words that it quotes, or on the short message it cites."""
+    quoted = _QUOTED.search(line)
+    cited = None if quoted else _CITED.search(line)
+    ends = quoted or cited
+    bullet = " ".join((line[: ends.start()] if ends else line).split())[:MAX_BULLET_CHARS]
+    if not bullet or is_empty_answer(bullet):
+        return
+    seqs = [seq for seq in _numbers(ends[1]) if seq in user_words.messages] if ends else []
+    place: tuple[int, int, str] | None = None
+    for seq in seqs:
+        content = user_words.messages[seq].content
+        words = quoted[2] if quoted else content
+        span = locate_quote(words, content) if quoted or len(content) <= MAX_BULLET_CHARS else None
+        if span:
+            place = seq, span[0], content[span[0] : span[1]]
+            break
+    if place is None:
+        reason = NOT_THERE if quoted else NO_QUOTE
+        found.dropped.append((_candidate(bullet, seqs[0] if seqs else 0, "", 0, None, source, subject), reason))
+        return
+    seq, start, quote = place
+    since = _since(bullet, quote, user_words.messages[seq])
+    candidate = _candidate(bullet, seq, quote, start, since, source, subject)
+    heard = [user_words.known, *(message.content for message in user_words.messages.values())]
+    reason = verify_translation(candidate, user_words.messages[seq], heard, language)
+    if reason:
+        found.dropped.append((candidate, reason))
+    else:
+        found.candidates.append(candidate)
 
 
 def _tells(bullet: str, names: Iterable[str]) -> bool:

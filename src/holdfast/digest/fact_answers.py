@@ -31,9 +31,9 @@ from ..text.validate import replace_unstorable
 from ..types import Candidate, Fact, Lifetime, Message, Modality
 from .answers import answer_text, is_empty_answer, is_refusal, says_nothing, strip_fences
 from .grammar import load_language
-from .grounding import locate_quote
+from .grounding import in_other_language, locate_quote, verify_translation
 from .mentions import UNIQUE, SubjectNames, subject_name, without_owner
-from .second_look import claimed_terms, patterns_for, repeats_known, terms_of, verify_claim
+from .second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
 
 MEASURED = frozenset(
     {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
@@ -301,7 +301,7 @@ MAX_VALUE_CHARS, MAX_SENTENCE_CHARS, MAX_NAME_CHARS = 300, 400, 60
 NO_MESSAGE = "no-message: the row names no message that was read"
 NOT_QUOTED = "quote-not-found: the quoted words do not stand in that message"
 TOO_LONG = "too-long: a value has at most {most} characters"
-TRANSLATED = "other-language: the value is in another writing than the words that it rests on"
+TRANSLATED = "other-language: the value is in another writing than the words that it rests on (Config.fact_language allows one)"
 NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 
 _TELLING_CHARS = 80  # with fewer, the language of a message is a guess
@@ -331,6 +331,7 @@ class PromptWindow:
     ``messages`` are to be read, by number; those ``before`` them are context.  ``subject`` is the subject of the
     conversation; ``others`` maps known names to their subjects; ``known`` holds the facts that are believed.
     ``names`` are the user's own; ``speakers`` tells the subject of messages that another than the user wrote.
+    ``fact_language`` is the one in which facts are worded, where it is not the chat's.
     """
 
     messages: Mapping[int, Message]
@@ -341,6 +342,12 @@ class PromptWindow:
     language: str | None = None
     names: Sequence[str] = ()
     speakers: Mapping[int, str] = field(default_factory=dict)
+    fact_language: str | None = None
+
+    def translates(self, message: Message | None) -> bool:
+        """Whether facts of *message* are worded in another language than it is."""
+        spoken = (one.content for one in self.messages.values() if one.role == "user")
+        return message is not None and in_other_language(message.content, spoken, self.fact_language)
 
     def previous(self, seq: int) -> Message | None:
         """Return the message directly before message *seq*, whether it was to be read or not."""
@@ -425,6 +432,7 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
         value = dated(value, message.at, next(iter(likely_languages(message.content[:400])), ""))
     value = _as_known(value, (subject, category, key), window)
     code = _language_of(window, message, value)
+    code = window.fact_language or code if window.translates(message) else code
     text = value if kind == "statement" else attribute_sentence(category, key, value, code)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "") or _lifetime(category, key, value)
@@ -510,6 +518,12 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) 
         return NO_NAME
     if message is None or message.role != "user":
         return ""  # grounding says so, with the role
+    if window.fact_language and window.translates(message):
+        before = question_of(window.previous(message.seq))
+        heard = [before, candidate.subject, *window.names, *window.others.ids, *(f.value for f in window.known)]
+        spoken = [one.content for one in window.messages.values() if one.role == "user"]
+        heard += [] if attribute else spoken
+        return verify_translation(candidate, message, heard, window.fact_language)
     if _translated(candidate.value or candidate.text, " ".join([message.content, *(f.value for f in window.known)])):
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]

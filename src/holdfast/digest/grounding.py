@@ -2,18 +2,38 @@
 Grounding: is the quote really in the message, and are the words the user's own?
 
 Every candidate passes `ground`, whether the rules or a model found it; a model's claims pass `second_look` before.
-A rejection is a stable code, a colon, and words for users.  Pure.
+A rejection is a stable code, a colon, and words for users.
+
+A claim in another language than the chat cannot be compared with it word by word.  Its quote, in the chat's own words, is what
+grounds it, and `verify_translation` holds its numbers, names and negation against that quote.  Pure.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..text.terms import fold_quotes
+from ..text.languages import AVERSE, EXONYMS, NEGATES, NOT_NEGATED
+from ..text.terms import fold_quotes, language_of, likely_languages
 from ..types import Candidate, Evidence, Message
+from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, kind_of_text, masked
+from .second_look import (
+    OF_OTHERS,
+    OTHER,
+    OUR_WORDS,
+    SUPPOSED,
+    WANTED,
+    WISH,
+    find_flaws,
+    is_hedged,
+    neutral_terms,
+    numbers_said,
+    patterns_for,
+    terms_of,
+)  # fmt: skip
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"
@@ -217,3 +237,147 @@ def _fold_with_places(text: str) -> tuple[list[str], list[int]]:
             out.append(" " if piece.isspace() else piece)
             at.append(place)
     return out, at
+
+
+NUMBER_NOT_QUOTED = "number-not-said: it holds a number that the quoted words do not"
+NAME_NOT_QUOTED = "name-not-said: it holds a name that the quoted words do not; names stay as they were said"
+NEGATION_NOT_QUOTED = "negation-not-said: one of the two says no, the quoted words or what is claimed of them"
+
+_SHORT = 80  # characters; the language of fewer is a guess
+_LETTERED = re.compile(r"[A-Za-zÀ-ɏͰ-ӿ]")
+_CAPITAL = re.compile(r"(?<![\w'’])[A-ZÀ-ÞĀ-ɏΑ-ΩА-Я][\w'’-]+")
+_STARTS = re.compile(r"(?:^|[.!?:;–—(\"“„«]\s*)$")
+# Where a value that begins with a capital is a name.
+_NAMED = frozenset("home identity family pets travel trip work job education tech technical contact".split())
+_CLAUSE = re.compile(r"[,;:.!?。，！？]|\b(?:but|and|although|because|pero|aber|mais|ma|mas|maar|ale)\b", re.IGNORECASE)
+
+
+def in_other_language(content: str, around: Iterable[str], language: str | None) -> bool:
+    """Whether facts are worded in another *language* than *content*, or than all of *around* where that is short."""
+    if language is None:
+        return False
+    return language_of(content if len(content) >= _SHORT else "\n".join([content, *around])) != language
+
+
+def verify_translation(candidate: Candidate, message: Message, heard: Sequence[str], language: str) -> str:
+    """
+    Return why a claim in another language is not what its quote says; empty when nothing objects.
+
+    Args:
+        candidate: with its quote at its place in *message*; its value and text are in *language*.
+        message: the user's message that it quotes.
+        heard: further words that may name whom it is about: the question before, known facts, other messages.
+        language: that of the claim (ISO 639-1).
+    """
+    if candidate.modality != "asserted":
+        return ""  # the model says so itself
+    said = candidate.value if candidate.kind == "attribute" else candidate.text
+    return (
+        _unstated(candidate, message, language)
+        or _unquoted_number(said, candidate.quote, message, heard)
+        or _unquoted_name(candidate, said, heard, language)
+        or _turned_around(candidate, message, language)
+    )
+
+
+def _unstated(candidate: Candidate, message: Message, language: str) -> str:
+    """Return why the quoted words do not state anything of the subject: they suppose, ask, want, or are about another."""
+    category = candidate.category if candidate.kind == "attribute" else "technical"  # whose facts are no wishes
+    bare = replace(candidate, category=category, value="", text="")
+    last = len(candidate.quote.rstrip()) - len((candidate.quote.split() or [""])[-1])  # behind every word that weakens it
+    end = replace(bare, start=candidate.start + last, quote=candidate.quote[last:])
+    flaws = max((find_flaws(one, message) for one in (bare, end)), key=lambda found: bool(found) and all(found))
+    flaws = [flaw for flaw in flaws if flaw != "negated"]
+    if not flaws or not all(flaws) or (candidate.kind != "attribute" and is_hedged(candidate.text, language)):
+        return ""
+    if OTHER in flaws:
+        return "" if _names_another(candidate, message, language) else OF_OTHERS
+    return WANTED if WISH in flaws else SUPPOSED.format(modality=flaws[0])
+
+
+def _names_another(candidate: Candidate, message: Message, language: str) -> bool:
+    """Whether a sentence says of whom the quote speaks, by name or by relation."""
+    if candidate.kind == "attribute":
+        return False
+    quoted = _folded_words(candidate.quote)
+    rules = (patterns_for(message.content, None), patterns_for(candidate.text, language))
+    relations = [words for one in rules if one and (words := one.lexicons.get("relation"))]
+    meant = {found for words in relations for word in _words(candidate.quote) if (found := words.lookup(word))}
+    named = {found for words in relations for word in _words(candidate.text) if (found := words.lookup(word))}
+    return bool(meant & named) or any(_is_held(name, quoted) for name in _names(candidate.text, first=False))
+
+
+def _unquoted_number(said: str, quote: str, message: Message, heard: Iterable[str]) -> str:
+    known = numbers_said(message) | numbers_in(heard)
+    least = 1 if re.search(r"\d", quote) else MAX_SMALL_NUMBER
+    return "" if all(n in known or n <= least for n in map(int, re.findall(r"\d{1,18}", said))) else NUMBER_NOT_QUOTED
+
+
+def _unquoted_name(candidate: Candidate, said: str, heard: Iterable[str], language: str) -> str:
+    """Return why the names of a claim are not the quote's; a name in a script without capitals is not compared."""
+    attribute = candidate.kind == "attribute"
+    if not _LETTERED.search(candidate.quote):
+        return ""
+    words = _folded_words(" ".join([candidate.quote, *heard]))
+    if language == "de":  # where every noun has a capital
+        names = [name for name in _names(candidate.quote, first=False) if _tells_name(name)]
+        mine = _folded_words(said)
+        return NAME_NOT_QUOTED if names and not any(_is_held(name, mine) for name in names) else ""
+    names = list(_names(said, first=attribute and candidate.category in _NAMED))
+    return NAME_NOT_QUOTED if any(_tells_name(name) and not _is_held(name, words) for name in names) else ""
+
+
+def _turned_around(candidate: Candidate, message: Message, language: str) -> str:
+    """Return why one of claim and quote is negated and the other is not."""
+    code = (likely_languages(message.content[:400]) or [""])[0]
+    if candidate.op == "retract" or code not in NEGATES or language not in NEGATES:
+        return ""
+    before = message.content[max(0, candidate.start - 60) : candidate.start]
+    quote = _CLAUSE.split(before)[-1] + candidate.quote
+    claim = f"{candidate.key.replace('_', ' ')} {candidate.value} {candidate.text}"
+    denies = candidate.value.casefold() in ("false", "no") or " not " in f" {candidate.key.replace('_', ' ')} "
+    denies = denies or _negates(candidate.text if candidate.kind != "attribute" else candidate.value, language)
+    denied = _negates(quote, code)
+    if denies == denied or AVERSE.search(quote if denies else claim):
+        return ""
+    return NEGATION_NOT_QUOTED
+
+
+def _negates(text: str, code: str) -> bool:
+    return bool(NEGATES[code].search(NOT_NEGATED.sub(" ", fold_quotes(text))))
+
+
+def _names(text: str, *, first: bool) -> Iterator[str]:
+    """Yield the words with a capital, those that begin a sentence only with *first*."""
+    for found in _CAPITAL.finditer(text):
+        if first or not _STARTS.search(text[: found.start()]):
+            yield found.group()
+
+
+def _tells_name(name: str) -> bool:
+    """Whether a word with a capital is neither a day, a month nor a word for the user."""
+    stems = terms_of(name)
+    return len(name) > 1 and not (stems <= neutral_terms() | OUR_WORDS)
+
+
+def _is_held(name: str, words: Collection[str]) -> bool:
+    """Whether a name is among *words*, in any language's form of it."""
+    for part in _folded_words(name):
+        if part in words:
+            return True
+        root = part[:4]
+        if len(root) == 4 and any(word.startswith(root) for word in words):
+            return True
+        for group in EXONYMS:
+            if any(part.startswith(one) for one in group) and any(w.startswith(one) for w in words for one in group):
+                return True
+    return False
+
+
+def _folded_words(text: str) -> frozenset[str]:
+    plain = unicodedata.normalize("NFD", text.casefold())
+    return frozenset(_words("".join(ch for ch in plain if not unicodedata.combining(ch))))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from ..clock import new_id, to_ms
 from ..digest import rules
 from ..digest.endings import find_endings
-from ..digest.grounding import ground
+from ..digest.grounding import ground, in_other_language
 from ..digest.mentions import SubjectNames, is_code, subject_names
 from ..digest.second_look import known_values, without_ended
 from ..ingest.redact import MASK, mask_message
@@ -132,7 +132,7 @@ class FactReader:
         refused: list[tuple[Candidate, str]] = []
         before = seen.before
         for message in seen.messages:
-            if message.role == "user":
+            if message.role == "user" and not self._left_to_model(message, earlier):
                 names = known_subjects(scope, seen.subjects, seen.named_by, said)
                 found = rules.extract_facts(
                     message,
@@ -160,8 +160,15 @@ class FactReader:
                     claim_of(scope, candidate, evidence) for candidate, evidence in good if not is_masked(candidate)
                 ]
                 refused += [*bad, *((candidate, DISCARDED) for candidate, _ in good if is_masked(candidate))]
+            elif message.role == "user":
+                earlier.append(message.content)
             before = message
         return accepted, refused
+
+    def _left_to_model(self, message: Message, earlier: Sequence[str]) -> bool:
+        """Whether only a model words the facts of *message*, as it is in another language than they are."""
+        language = self.deps.config.fact_language
+        return not self.statements and in_other_language(message.content, earlier[-EARLIER_MESSAGES:], language)
 
     def hints_for_claims(self, claims: Sequence[Claim]) -> MatchHints:
         """Return hints for matching the sentences of new claims with known ones; call it outside a transaction."""

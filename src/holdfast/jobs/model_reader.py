@@ -35,7 +35,8 @@ from ..digest.summarize import (
 from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
-from ..llm.prompt_lines import format_sections, known_lines, message_lines, numbered_lines, summary_lines
+from ..llm.prompt_lines import fact_language_lines, format_sections, known_lines
+from ..llm.prompt_lines import message_lines, numbered_lines, summary_lines
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..recall.search import with_changes
 from ..reconcile.decide import Claim
@@ -322,7 +323,7 @@ class ModelReader:
         prompt, limit = self.client.prompt(scope, "character"), self.config.message_char_limit
         known = [replace(row.fact, subject=SELF) for row in excerpt.facts if row.fact.subject == CHARACTER]
         sections: Sections = [
-            *_about(scope, (), excerpt.messages),
+            ("about", [*_about(scope, (), excerpt.messages)[0][1], *fact_language_lines(self.config.fact_language)]),
             ("known", known_lines(known, [message.content for message in excerpt.messages])),
             ("before", message_lines(excerpt.before, min(limit, BEFORE_CHARS))),
             ("read", message_lines(excerpt.messages, limit)),
@@ -337,6 +338,7 @@ class ModelReader:
             before=tuple(turned.before),
             known=known,
             language=self.config.language,
+            fact_language=self.config.fact_language,
         )
         found = parse_facts(answer, window, source=self.client.source(prompt))
         own = [replace(one, subject=CHARACTER) for one in found.candidates if one.subject == SELF]
@@ -359,7 +361,7 @@ class ModelReader:
         sections = [part for part in self._sections(scope, excerpt) if part[0] != "known"]
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
         answer = self.client.ask(scope, self.client.request("episodes", prompt, format_sections(sections), key))
-        subject, earlier = scope.subject or SELF, _said_before(excerpt)
+        subject, earlier = scope.subject or SELF, _said_before(excerpt, self.config)
         bullets = episode_answers.parse_episodes(
             answer, excerpt.messages, source=source, subject=subject, earlier=earlier
         )
@@ -402,7 +404,7 @@ class ModelReader:
                 excerpt.messages,
                 source=source,
                 subject=scope.subject or SELF,
-                earlier=_said_before(excerpt),
+                earlier=_said_before(excerpt, self.config),
             )
             return self._episodes(scope, excerpt, span, bullets, source)
 
@@ -443,6 +445,7 @@ class ModelReader:
         words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
         told = _told(excerpt) if whole else 0
         (_, about), *_ = _about(scope, excerpt.own_names, excerpt.messages, excerpt.subjects, told=told)
+        about = [*about, *fact_language_lines(self.config.fact_language)]
         if whole and unread > excerpt.last_seq:
             about = [*about, "facts: NONE, they are known"]
         elif whole and unread > excerpt.first_seq:
@@ -487,6 +490,7 @@ class ModelReader:
             names=excerpt.own_names,
             speakers={m.seq: subject for m in excerpt.messages if (subject := _speaker(scope, excerpt, m)) != SELF},
             language=self.config.language,
+            fact_language=self.config.fact_language,
         )
 
     def ground(self, scope: Scope, excerpt: Excerpt, extraction: Extraction) -> GroundedFacts:
@@ -699,7 +703,7 @@ def _about(
     return [("about", lines)]
 
 
-def _said_before(excerpt: Excerpt) -> SaidBefore:
+def _said_before(excerpt: Excerpt, config: Config) -> SaidBefore:
     """Return the user's words before an excerpt, as far as known facts hold them."""
     facts = [row.fact for row in excerpt.facts]
     words = (
@@ -707,7 +711,8 @@ def _said_before(excerpt: Excerpt) -> SaidBefore:
         for f in facts
         for word in (f.subject, f.category, f.key.replace("_", " "), f.value, f.text, *(e.quote for e in f.evidence))
     )
-    return SaidBefore(excerpt.own_names, "\n".join((*excerpt.subjects.ids, *words)), tuple(excerpt.before))
+    spoken = "\n".join((*excerpt.subjects.ids, *words))
+    return SaidBefore(excerpt.own_names, spoken, tuple(excerpt.before), config.fact_language)
 
 
 def _context_lines(facts: Iterable[FactRow], summaries: Iterable[Summary], labels: Mapping[str, str]) -> Iterator[str]:

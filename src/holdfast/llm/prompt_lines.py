@@ -13,6 +13,7 @@ from itertools import accumulate
 from types import MappingProxyType
 
 from ..scope import SELF
+from ..text.languages import LANGUAGE_NAMES
 from ..text.render import render_block
 from ..text.terms import count_tokens, likely_languages, terms
 from ..types import Fact, Message, Summary
@@ -89,6 +90,16 @@ def known_lines(
             or ((touch[fact.id] or fact.id in near) and number < 2 * most and tokens <= 2 * most_tokens)
         ]
     return [lines[fact.id] for fact in sorted(live, key=_address)]
+
+
+def fact_language_lines(code: str | None) -> list[str]:
+    """Return the line that asks for facts and episodes in a language whatever the chat's is; none without a language."""
+    if code is None:
+        return []
+    return [
+        f"facts and episodes: in {LANGUAGE_NAMES.get(code, code)}, whatever language the chat is in; names and numbers as they were said; "
+        "quotes letter by letter in the chat's own words; each episode ends with its message and those words, as [3: I was so nervous]"
+    ]
 
 
 def all_stems(text: str) -> frozenset[str]:

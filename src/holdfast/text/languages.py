@@ -21,6 +21,11 @@ STEMMERS = {
     "tr": "turkish",
 }  # fmt: skip
 
+LANGUAGE_NAMES = {code: name.title() for code, name in STEMMERS.items()} | {
+    "cs": "Czech", "fa": "Persian", "he": "Hebrew", "hy": "Armenian", "ja": "Japanese", "ko": "Korean", "pl": "Polish", "th": "Thai",
+    "uk": "Ukrainian", "zh": "Chinese",
+}  # fmt: skip
+
 # A letter of one of these decides at once; the first that matches wins (Japanese before Chinese).
 SCRIPTS = tuple(
     (language, re.compile(letters))
@@ -168,3 +173,101 @@ wake woke woken; wear wore worn; win won; write wrote written;
 child children; foot feet; tooth teeth; mouse mice; man men; woman women; person people; wife wives; life lives;
 knife knives; leaf leaves; half halves; shelf shelves; goose geese
 """
+
+
+# Beginnings of one name in several languages, without accents: of the land, who lives there, and what they speak.
+EXONYMS = tuple(
+    tuple(group.split())
+    for group in (
+        "germany german aleman deutsch allema duits niem tedesc germania",
+        "spain spanis espan spanie spagn spaan hiszpa",
+        "france french franc frankr franz frankri",
+        "england english ingles engl anglais angleter ingle inghilt engel angiel",
+        "britain british brit grossbrit granbret gran",
+        "italy italia italie italie wlosk wloch ital",
+        "portug",
+        "nether dutch neerland niederl holland hollan holanda paes paises paesi pays",
+        "switz swiss suiz schweiz suiss svizz zwits",
+        "austria osterr autric austri oosten",
+        "belg",
+        "poland polish pol polen polon polsk",
+        "sweden swedish suec schwed sued svez zweed szwe",
+        "norway norweg norue norveg noru noorw",
+        "denmark danish dinam danes dane danem danim deens dansk",
+        "finland finn finl finlan finnl",
+        "greece greek grec griech griek",
+        "turkey turkish turq turk turch tureck",
+        "russia russ rus rusk ross",
+        "ukrain ucran",
+        "united unido unis verein stati verenig usa eeuu estados etats",
+        "americ amerik",
+        "mexic mexik mexiq messic",
+        "brazil brasil bresil",
+        "japan japon giapp",
+        "china chin kines cines",
+        "korea coree corea",
+        "india inde indi",
+        "egypt egipt agypt egitt",
+        "morocc marruec maroc marok maroc",
+        "ireland irish irland irlan ierland",
+        "scotl scott escoc schott ecoss scoz schot",
+        "london londr lond",
+        "lisbon lisboa lissab lisbonn",
+        "porto oporto",
+        "munich munchen monaco monac",
+        "vienna wien viena vienne wenen",
+        "geneva genf ginebra geneve ginevra genebra",
+        "milan mailand milano",
+        "rome roma rom",
+        "venice venedig venez venis",
+        "florence firenze floren",
+        "naples napol neap",
+        "seville sevil",
+        "saragos zaragoz",
+        "antwerp amber anvers",
+        "brussels brusel brux bruss",
+        "copenh kopenh kobenh",
+        "warsaw warsch varsov varsav warsz",
+        "prague prag praga",
+        "moscow mosk mosc",
+        "beijing pekin pequim",
+        "athens athen atenas aten",
+        "cologne koln coloni keulen",
+        "nuremb nurnb",
+        "hague haag haye haya",
+        "newyork new nueva nova",
+        "tokyo tokio",
+    )
+)
+
+# Words by which a sentence says no.  A script without spaces has none between words.
+NEGATES = {
+    language: re.compile(words if language in ("zh", "ja", "ko") else rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
+    for language, words in {
+        "en": r"\w+n't|not|no|never|none|nobody|nothing|neither|cannot|without",
+        "es": r"no|nunca|jamás|nadie|ning[uú]n\w*|sin|tampoco",
+        "fr": r"ne|n'\w+|pas|jamais|sans|aucune?|rien",
+        "de": r"nicht|kein\w*|nie|niemals|ohne|weder|nichts",
+        "it": r"non|mai|senza|nessun\w*|niente",
+        "pt": r"não|nunca|jamais|sem|nenhum\w*|ninguém|nem",
+        "nl": r"niet|geen|nooit|zonder|niks|niets",
+        "pl": r"nie|nigdy|bez|żad\w+",
+        "ru": r"не|нет|никогда|без|ни",
+        "zh": r"不(?![错錯过過仅僅但])|没|沒|无|無|未",
+        "ja": r"ない|なかった|ません|なし",
+        "ko": r"않|(?:^|\s)안 |못|없|아니",
+    }.items()
+}
+NOT_NEGATED = re.compile(
+    r"\b(?:can'?t wait|not (?:only|just)|no (?:problem|doubt|worries|idea|wonder)|why not|don't forget|no s[oó]lo|nicht nur"
+    r"|pas seulement|não só|non solo)\b",
+    re.IGNORECASE,
+)
+# Beginnings of words that refuse or end something without a word for no.
+AVERSE = re.compile(
+    r"\b(?:allerg|alerg|intoler|unvertr|dislik|disgust|disgus|hate|hass|odi[aoe]|odeio|détest|detest|avoid|evit|évit|vermeid|mijd|abstem|abstain|abstin"
+    r"|stop|quit|gave up|given up|giving up|left|dej|aufgeh|aufgegeben|arrêt|cess|smett|smess|parou|parei|gestopt|refus|refuz|rechaz|rifiut|weiger|lehnt"
+    r"|vegan|vegetar|végé|sober|teetotal|without|frei|free|libre|sans|senza|lost|lose|verlor|perd|pierd|miss|fehl|lack|falt|manc|manqu|former|ex-|used to)"
+    r"|싫|그만|끊|알레르기|비건|채식|嫌|苦手|やめ|アレルギー|讨厌|討厭|过敏|過敏|戒|素食",
+    re.IGNORECASE,
+)
