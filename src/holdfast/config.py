@@ -247,7 +247,9 @@ class Config:
                 )
         if self.fact_language not in (None, *LANGUAGE_NAMES):
             codes = ", ".join(sorted(LANGUAGE_NAMES))
-            raise ConfigError(f"Config.fact_language is {shown(self.fact_language)}; it must be one of {codes}, or none")
+            raise ConfigError(
+                f"Config.fact_language is {shown(self.fact_language)}; it must be one of {codes}, or none"
+            )
 
     @classmethod
     def load(

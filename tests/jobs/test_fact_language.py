@@ -134,5 +134,5 @@ def test_without_the_setting_a_translated_value_is_refused_with_the_fix():
 
 
 def test_a_language_is_given_by_its_code():
-    with pytest.raises(ConfigError, match="it must be one of .*es"):
+    with pytest.raises(ConfigError, match="it must be one of"):
         Config(fact_language="Spanish")

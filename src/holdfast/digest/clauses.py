@@ -42,7 +42,9 @@ _THEM = {
 _FINITE = frozenset(
     "is are was were has have had does do can can't cannot isn't aren't wasn't weren't hasn't haven't doesn't don't won't will".split()
 )
-_NO_NOUN = frozenset("a an the not got been no one in on at from with of and or but who that my our his her their".split())
+_NO_NOUN = frozenset(
+    "a an the not got been no one in on at from with of and or but who that my our his her their".split()
+)
 _AND_IT = re.compile(r"(?i)\band \w+ (?:it|them)\b")
 _NAMED = re.compile(r"[A-ZÀ-Þ][\w-]+(?:'s| is| has| was)(?!\w)")
 _PRONOUNS = frozenset("i he she they it we you who that which to".split())

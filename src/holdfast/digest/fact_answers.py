@@ -301,7 +301,9 @@ MAX_VALUE_CHARS, MAX_SENTENCE_CHARS, MAX_NAME_CHARS = 300, 400, 60
 NO_MESSAGE = "no-message: the row names no message that was read"
 NOT_QUOTED = "quote-not-found: the quoted words do not stand in that message"
 TOO_LONG = "too-long: a value has at most {most} characters"
-TRANSLATED = "other-language: the value is in another writing than the words that it rests on (Config.fact_language allows one)"
+TRANSLATED = (
+    "other-language: the value is in another writing than the words that it rests on (Config.fact_language allows one)"
+)
 NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 
 _TELLING_CHARS = 80  # with fewer, the language of a message is a guess

@@ -284,7 +284,9 @@ def _unstated(candidate: Candidate, message: Message, language: str) -> str:
     """Return why the quoted words do not state anything of the subject: they suppose, ask, want, or are about another."""
     category = candidate.category if candidate.kind == "attribute" else "technical"  # whose facts are no wishes
     bare = replace(candidate, category=category, value="", text="")
-    last = len(candidate.quote.rstrip()) - len((candidate.quote.split() or [""])[-1])  # behind every word that weakens it
+    last = len(candidate.quote.rstrip()) - len(
+        (candidate.quote.split() or [""])[-1]
+    )  # behind every word that weakens it
     end = replace(bare, start=candidate.start + last, quote=candidate.quote[last:])
     flaws = max((find_flaws(one, message) for one in (bare, end)), key=lambda found: bool(found) and all(found))
     flaws = [flaw for flaw in flaws if flaw != "negated"]

@@ -35,8 +35,14 @@ from ..digest.summarize import (
 from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
-from ..llm.prompt_lines import fact_language_lines, format_sections, known_lines
-from ..llm.prompt_lines import message_lines, numbered_lines, summary_lines
+from ..llm.prompt_lines import (
+    fact_language_lines,
+    format_sections,
+    known_lines,
+    message_lines,
+    numbered_lines,
+    summary_lines,
+)
 from ..llm.protocol import Answer, BadAnswer, ModelError
 from ..recall.search import with_changes
 from ..reconcile.decide import Claim
