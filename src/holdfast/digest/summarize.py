@@ -176,6 +176,7 @@ SUMMARY_SOURCE = "rules 1"
 _ENDINGS = (".", "!", "?", "…", "。", "！", "？", "؟", ":", ";")
 _CLOSING = "\"'”’»」』)]"
 _WIDE_START = 0x3000
+STORY_SHOWN_TOKENS = 8_000  # of summaries that one call of a model makes a story of, the newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -553,6 +554,18 @@ def _story_line(
         budget *= 0.75
     cut = next((offer.statement.text for offer in offers), "")
     return replace(line, text=shorten(cut, LEAST_ITEM_WORDS * 2, words))
+
+
+def shown_talks(talks: Sequence[Sequence[Summary]]) -> list[Sequence[Summary]]:
+    """Return the newest conversations whose summaries one call makes a story of."""
+    shown: list[Sequence[Summary]] = []
+    tokens = 0
+    for talk in reversed(talks):
+        tokens += sum(count_tokens(summary.text) + 10 for summary in talk)
+        if shown and tokens > STORY_SHOWN_TOKENS:
+            break
+        shown.append(talk)
+    return shown[::-1]
 
 
 def complete_story(

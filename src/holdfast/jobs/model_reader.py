@@ -30,6 +30,7 @@ from ..digest.summarize import (
     complete_story,
     in_order,
     most_tokens,
+    shown_talks,
     summary_tokens,
 )
 from ..embed.protocol import dequantize
@@ -74,7 +75,6 @@ BEFORE_CHARS = 240  # of a message that only gives the context of the others
 BRIEF_CHARS = 400  # of an assistant's or tool's message, where only the words of users count
 RULES_FIRST_MS = 500
 FEW_FACTS = 20  # all of them fit into a prompt
-STORY_SHOWN_TOKENS = 8_000  # of summaries that one call makes a story of, the newest
 
 Sections = list[tuple[str, Sequence[str]]]
 T = TypeVar("T")
@@ -664,18 +664,6 @@ def own_names(user: str, facts: Sequence[FactRow], names: Mapping[str, int]) -> 
     )  # fmt: skip
     spoken = [name for name in names if speaker_subject(Message("user", "", name=name), user, names) == SELF]
     return tuple(dict.fromkeys([*(value for _, value in reversed(told)), *spoken]))
-
-
-def shown_talks(talks: Sequence[Sequence[Summary]]) -> list[Sequence[Summary]]:
-    """Return the newest conversations whose summaries one call makes a story of."""
-    shown: list[Sequence[Summary]] = []
-    tokens = 0
-    for talk in reversed(talks):
-        tokens += sum(count_tokens(summary.text) + 10 for summary in talk)
-        if shown and tokens > STORY_SHOWN_TOKENS:
-            break
-        shown.append(talk)
-    return shown[::-1]
 
 
 def _who_is_who(view: ReadView) -> tuple[tuple[str, ...], SubjectNames]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
+from ..digest.summarize import shown_talks
 from ..errors import ConfigError
 from ..llm.prompts import load
 from ..llm.protocol import ModelError
@@ -16,7 +17,7 @@ from ..scope import CHARACTER, Scope
 from ..store import ReadView
 from ..types import Candidate, Fact
 from .model_client import CallTotals, ModelClient
-from .model_reader import ModelReader, shown_talks
+from .model_reader import ModelReader
 from .rebuild import RangeWriter, Rebuilder, check_active, facts_of_range
 from .summaries import talks_about
 
