@@ -139,8 +139,13 @@ def test_the_memory_behind_is_sound_after_all_that(memory):
 
 
 def test_the_document_is_valid():
-    """Every parameter of a path is declared, every reference leads somewhere, every schema and name can be used."""
+    """
+    It is an OpenAPI document by the specification's own schema, and beyond that: every parameter of a path is declared,
+    every reference leads somewhere, every schema and name can be used.
+    """
     found, ids = document(), []
+    assert found["openapi"].startswith("3.1")
+    SCHEMA.validate()
     for path, methods in found["paths"].items():
         for method, operation in methods.items():
             ids.append(operation["operationId"])
@@ -154,7 +159,14 @@ def test_the_document_is_valid():
             part = part[name]
     for schema in found["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
-    assert {"/v1/chat/completions", "/v1/models", "/v1/models/{model}"} <= found["paths"].keys()
+    chats = {"/v1/chat/completions", "/v1/responses", "/v1/responses/{response}", "/v1/messages", "/v1/embeddings"}
+    assert chats | {"/v1/messages/count_tokens", "/v1/models", "/v1/models/{model}"} <= found["paths"].keys()
+
+
+def test_the_validator_finds_what_is_wrong():
+    broken = {**document(), "paths": {"/v1/x": {"get": {"responses": {"200": {}}, "parameters": [{"name": "x"}]}}}}
+    with pytest.raises(Exception, match="is not valid under any of the given schemas|required"):
+        schemathesis.openapi.from_dict(broken).validate()
 
 
 def test_a_message_may_have_the_roles_that_the_library_knows():

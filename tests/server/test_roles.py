@@ -20,8 +20,17 @@ KEYS = {
 # Paths that name no user are the operator's, but for these; docs/reference/routes.md has the roles of every route.
 PUBLIC = ["/docs", "/healthz", "/llms.txt", "/openapi.json", "/readyz", "/sign-in", "/static/{file}"]
 FOR_EVERY_KEY = ["/", "/mcp", "/sign-out", "/v1/jobs/{job_id}", "/v1/whoami"]
-FOR_CHAT = ["/v1/chat/completions", "/v1/models", "/v1/models/{model}"]
-FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens"]
+FOR_CHAT = [
+    "/v1/chat/completions",
+    "/v1/embeddings",
+    "/v1/messages",
+    "/v1/messages/count_tokens",
+    "/v1/models",
+    "/v1/models/{model}",
+    "/v1/responses",
+]
+KEPT = ["/v1/responses/{response}" + rest for rest in ("", "/cancel", "/input_items")]  # the model's server has no users
+FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens", *KEPT]
 FOR_ONESELF = ["/me", "/me/download"]
 READ_BY_POST = ("/search", "/recall")
 CHOICES = ("/consent", "/never", "/rating")

@@ -43,6 +43,7 @@ _CLIENT_HEADERS = ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runt
 _CORS_HEADERS = ", ".join(
     (
         "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, Last-Event-ID, X-Holdfast-Org",
+        "X-Api-Key, Anthropic-Version, Anthropic-Beta, Anthropic-Dangerous-Direct-Browser-Access",
         *(f"X-{ours}{name}" for ours in ("Holdfast", "Memory") for name in _OWN_HEADERS if name or ours == "Memory"),
         *(f"X-Stainless-{name}" for name in _CLIENT_HEADERS),
     )
@@ -53,7 +54,7 @@ _HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)
 # Headers that may come once only: a proxy on the way may have checked another one of the two.
 _ONCE = frozenset(
     "authorization content-length content-type host idempotency-key if-match origin sec-fetch-site "
-    "transfer-encoding x-holdfast-org x-holdfast-user".split()
+    "transfer-encoding x-api-key x-holdfast-org x-holdfast-user".split()
 )
 
 
@@ -215,6 +216,8 @@ class Gate:
 
     async def _key(self, method: str, headers: Mapping[str, str], sender: str, *, cookie: bool) -> ApiKey:
         scheme, _, given = headers.get("authorization", "").partition(" ")
+        if not scheme and "x-api-key" in headers:  # Anthropic's clients
+            scheme, given = "bearer", headers["x-api-key"]
         if not scheme and cookie and (held := cookie_of(headers)):
             if not from_own_page(method, headers):
                 raise Refused(_elsewhere())

@@ -319,6 +319,44 @@ def problem(
     )
 
 
+def protocol_of(scope: Scope) -> str:
+    """Return ``openai`` or ``anthropic`` for their routes, whose errors their clients read; else an empty text."""
+    path = scope.get("path", "")
+    if path.startswith("/v1/messages"):
+        return "anthropic"
+    if path == "/v1/models" or path.startswith("/v1/models/"):
+        return "anthropic" if any(name == b"anthropic-version" for name, _ in scope["headers"]) else "openai"
+    return "openai" if path.startswith(("/v1/chat/", "/v1/responses", "/v1/embeddings")) else ""
+
+
+def in_shape(scope: Scope, answer: Response) -> Response:
+    """Return a problem with the ``error`` that the clients of the route read."""
+    protocol = protocol_of(scope)
+    if not protocol or answer.media_type != MEDIA_TYPE:
+        return answer
+    found = json.loads(bytes(answer.body))
+    message = ": ".join(found[part] for part in ("title", "detail", "hint") if found.get(part))
+    status = answer.status_code
+    if protocol == "anthropic":
+        kind = _ANTHROPIC_ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        found |= {"type": "error", "error": {"type": kind, "message": message}}
+    else:
+        found["error"] = {"message": message, "type": "holdfast", "param": None, "code": found["code"]}
+    headers = {name: value for name, value in answer.headers.items() if name not in ("content-length", "content-type")}
+    media_type = "application/json" if protocol == "anthropic" else MEDIA_TYPE
+    return Response(json.dumps(found), status_code=status, media_type=media_type, headers=headers)
+
+
+_ANTHROPIC_ERRORS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
+
+
 def problem_of(error: HoldfastError) -> Response:
     """Return the problem for one of our errors."""
     status, title = next((status, title) for kind, status, title in _STATUS if isinstance(error, kind))

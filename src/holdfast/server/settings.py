@@ -21,7 +21,7 @@ class ServerSettings:
     and ``org_messages_per_month`` all keys of one org; they are counted in the store, for all processes.  What models may use a day is `Config.budget_org` and `Config.budget_user`.  ``streams`` is how many streams of events may be open at a time.
 
     ``upstream_base_url`` is where chats go (``https://api.openai.com/v1``), opened by ``upstream_key``; ``None``: there
-    is no such place.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.
+    is no such place.  ``anthropic_base_url`` and ``anthropic_key`` are the same for chats in Anthropic's protocol.  A memory that has not answered a chat after ``memory_timeout_s`` is left out of it.
     ``traced``: what `holdfast.integrations.telemetry` traces belongs to the trace that a request's headers name.
     ``threads``: how many threads of the process do background work, for ``/metrics`` to tell.
     """
@@ -46,6 +46,8 @@ class ServerSettings:
     streams: int = 2_000
     upstream_base_url: str | None = None
     upstream_key: str | None = field(default=None, repr=False)
+    anthropic_base_url: str | None = None
+    anthropic_key: str | None = field(default=None, repr=False)
     upstream_connect_s: float = 10.0
     upstream_timeout_s: float = 600.0
     upstream_connections: int = 200

@@ -92,7 +92,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.fake.gone.set()
 
-    do_GET = do_POST
+    do_GET = do_DELETE = do_POST
 
     def _send(self, reply: Reply) -> None:
         self.send_response(reply.status)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ...memory import Memory
 
 SERVER_HINT = "pip install 'holdfast[server]'"
-OPENAI = "https://api.openai.com/v1"
+OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
 SIGN_IN_LINK = timedelta(minutes=15)
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -91,7 +91,7 @@ class ServerOptions:
             envvar="HOLDFAST_UPSTREAM_BASE_URL",
             metavar="URL",
             help="The model behind /v1/chat/completions; its key is read from HOLDFAST_UPSTREAM_API_KEY. "
-            "Default: OPENAI_BASE_URL with OPENAI_API_KEY.",
+            "Default: OPENAI_BASE_URL with OPENAI_API_KEY. ANTHROPIC_API_KEY is for /v1/messages.",
         ),
     ] = None
     allow_endpoint: AllowedEndpoints = None
@@ -338,11 +338,12 @@ def _upstream(given: str | None, port: int) -> dict[str, str | None]:
     Raises:
         CommandError: the address is not valid, or it is this server's own.
     """
+    anthropic = _anthropic()
     url, key = given, os.environ.get("HOLDFAST_UPSTREAM_API_KEY")
     if not url and (os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_KEY")):
         url, key = os.environ.get("OPENAI_BASE_URL") or OPENAI, os.environ.get("OPENAI_API_KEY")
     if not url:
-        return {}
+        return anthropic
     try:
         parts = urlsplit(url)
         own = parts.hostname in _LOOPBACK and parts.port == port
@@ -354,7 +355,13 @@ def _upstream(given: str | None, port: int) -> dict[str, str | None]:
     if own:
         hint = "name the model's own address with --upstream; is OPENAI_BASE_URL meant for clients?"
         raise CommandError("bad-upstream", "the upstream is this server itself", hint=hint, exit_code=USAGE)
-    return {"upstream_base_url": url, "upstream_key": key or None}
+    return {"upstream_base_url": url, "upstream_key": key or None, **anthropic}
+
+
+def _anthropic() -> dict[str, str | None]:
+    """Return the address that chats in Anthropic's protocol are sent to, with its key; empty when there is none."""
+    url, key = os.environ.get("ANTHROPIC_BASE_URL"), os.environ.get("ANTHROPIC_API_KEY")
+    return {"anthropic_base_url": url or ANTHROPIC, "anthropic_key": key or None} if url or key else {}
 
 
 def _listen(host: str, port: int) -> socket.socket:

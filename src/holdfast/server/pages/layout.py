@@ -47,6 +47,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from ...types import ApiKey
+from ..routing import in_shape
 
 FOLDER = Path(__file__).parent
 _POLICY = {
@@ -231,9 +232,9 @@ def fragment(page: str, name: str) -> str:
 
 
 def error_page(scope: Scope, answer: Response) -> Response:
-    """Turn an error into a page for browsers; return *answer* unchanged for programs."""
+    """Turn an error into a page for browsers, and into the shape that the clients of the route read."""
     if not scope.get("state", {}).get("page") or answer.status_code < 400:
-        return answer
+        return in_shape(scope, answer)
     request = Request(scope)
     if answer.status_code == 401:
         query = scope["query_string"].decode("ascii", "replace")

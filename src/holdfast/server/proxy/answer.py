@@ -11,21 +11,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...integrations.replies import StreamedReply, reply_message
+from ...integrations.replies import StreamedReply, reply_message, reported_usage
 from ...types import Message, ReplyUsage
+from .shapes import CHAT, RESPONSES, Shape, response_reply
 
 MAX_READ_BYTES = 32 * 2**20
 _DONE = b"[DONE]"
+_LAST_EVENTS = frozenset(("response.completed", "response.incomplete", "response.failed", "message_stop"))
 
 
 class ReplyReader:
     """
     One answer: a JSON document, or a stream of events.
 
-    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing.
+    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing.  ``id`` is the name
+    by which a later request may go on from it.
     """
 
-    def __init__(self, content_type: str, encoding: str = "") -> None:
+    def __init__(self, content_type: str, encoding: str = "", shape: Shape = CHAT) -> None:
+        self._shape = shape
+        self.id = ""
         kind = content_type.partition(";")[0].strip().lower()
         self.streams = kind == "text/event-stream"
         self.readable = encoding.lower() in ("", "identity")
@@ -59,7 +64,10 @@ class ReplyReader:
             self._line(bytes(self._rest))
             return
         given = _json(bytes(self._rest))
-        if given is not None:
+        if given is not None and self._shape is not CHAT:
+            self._finished = True
+            self._take_whole(given)
+        elif given is not None:
             self._finished = True
             self._note_use(given)
             said = _of_first_choice(given, "message")
@@ -75,7 +83,7 @@ class ReplyReader:
 
     def message(self) -> Message | None:
         """Return the reply so far; ``None`` when there is none, or none that we can read."""
-        if not self.readable or not self.streams:
+        if not self.readable or not self.streams or self._message is not None:
             return self._message
         said = self._spoken.message()
         refusal = "".join(self._refusals)
@@ -93,6 +101,9 @@ class ReplyReader:
         given = _json(payload)
         if given is None:
             return
+        if self._shape is not CHAT:
+            self._event(given)
+            return
         self._note_use(given)
         said = _of_first_choice(given, "delta")
         if not said:
@@ -103,6 +114,30 @@ class ReplyReader:
         refusal = _get(choice.get("delta"), "refusal")
         if isinstance(refusal, str):
             self._refusals.append(refusal)
+
+    def _event(self, given: Mapping[str, Any]) -> None:
+        """Read an event of a response, or of Anthropic's."""
+        self._spoken.add(given)
+        kind, response = given.get("type"), given.get("response")
+        if kind == "response.refusal.delta" and isinstance(given.get("delta"), str):
+            self._refusals.append(given["delta"])
+        if isinstance(response, dict) and isinstance(response.get("id"), str):
+            self.id = response["id"]
+        if kind in _LAST_EVENTS:
+            self.done = True
+            if isinstance(response, dict):
+                self._take_whole(response)
+        used = self._spoken.usage
+        if used is not None:
+            self.used = replace(used, model=used.model or "unknown")
+
+    def _take_whole(self, given: Mapping[str, Any]) -> None:
+        """Read a whole response, or a whole message of Anthropic's."""
+        self._message = response_reply(given) if self._shape is RESPONSES else reply_message(given)
+        self.id = given["id"] if isinstance(given.get("id"), str) else self.id
+        used = reported_usage(given)
+        if used is not None:
+            self.used = replace(used, model=used.model or "unknown")
 
     def _note_use(self, given: Mapping[str, Any]) -> None:
         usage, model = given.get("usage"), given.get("model")

@@ -9,6 +9,7 @@ comes before it was said in earlier requests, or was never meant for this memory
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -25,16 +26,19 @@ from ...conversation import Conversation
 from ...ingest.redact import redact_secrets
 from ...integrations.turns import INCOMPLETE
 from ...memory import Memory
-from ...text.validate import joined_text, replace_unstorable
 from ...types import Message, ReplyUsage, Summary
 from ..gate import Grant, Quotas
 from .request import ChatRequest, Inserted, MemoryOptions
+from .shapes import INSTRUCTIONS
 
 UNNAMED = "chat-"
 _NAME = "chat-20260101-000000-00000000-"  # how long the part of such a name is that is random
 MOST_CANDIDATES = 20  # conversations without a name of the client's among which one is looked for
 LOCKS = 64
-_INSTRUCTIONS = ("system", "developer")
+REPLIES = 10_000
+LONGEST = 2_000  # messages of a conversation that are looked at
+RESPONSE, SHOWN = "response_id", "memory_sha256"  # in the meta of a reply: its id, and what memory was shown before it
+CHAINS = 50  # conversations in which the reply is looked for that a request goes on from
 
 State = Literal["on", "off", "degraded"]
 
@@ -45,13 +49,15 @@ class ProxiedChat:
     One chat on its way through the proxy.
 
     ``chat`` is ``None`` when there is no memory for it.  ``keeps``: its answer is stored.  ``notes`` say what was done,
-    for the answer's headers.
+    for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes.
     """
 
     state: State
     reason: str = ""
     chat: Conversation | None = None
     keeps: bool = False
+    shown: str = ""
+    whose: tuple[Any, ...] = ()
     inserted: Sequence[Inserted] = ()
     notes: dict[str, int] = field(default_factory=dict)
 
@@ -69,6 +75,7 @@ class ChatMemory:
     def __init__(self, memory: Memory, quotas: Quotas) -> None:
         self._memory, self._quotas = memory, quotas
         self._locks = [threading.Lock() for _ in range(LOCKS)]
+        self._replies: dict[tuple[Any, ...], str] = {}  # in which conversation each of the latest replies is
         config = memory.config
         self._same: Same = lambda sent, stored: (
             sent == stored or (config.redact_messages and redact_secrets(sent, config.detectors) == stored)
@@ -88,10 +95,15 @@ class ChatMemory:
         if state != "active":
             turn.state, turn.reason = "off", state
             return
-        before, new = split(request.messages)
+        before, new = split(request.shape.said(request.messages))
         with self._locks[hash((grant.org, grant.bot, wanted.user)) % LOCKS]:
-            name = wanted.conversation or self._found(user.conversations(), wanted.user, whose, before, new)
+            name, chain = wanted.conversation, None
+            if wanted.follows is not None:
+                name, chain = self._chain(wanted.follows, name, wanted.user, whose)
+            name = name or self._found(user.conversations(), wanted.user, whose, before, new)
             chat = self._memory.conversation(name, user=wanted.user, **whose)
+            if chain is not None:
+                before = [*chain, *before]
             tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
             after = tail[-1].seq + 1 if tail else 1
             already = stored(before, new, tail, self._same)
@@ -107,17 +119,45 @@ class ChatMemory:
                 if receipt.skipped:
                     turn.state, turn.reason = "off", receipt.skipped
                     return
-        turn.chat, turn.keeps = chat, wanted.store
+        turn.chat, turn.keeps, turn.whose = chat, wanted.store, (*whose.values(), wanted.user)
         if wanted.recall:
             start = first_new if not before else self._shown_from(chat, before, tail)
             question = None if wanted.store else _question(new)
-            context = chat.context(question, strategy=Beside(max(1, start)))
-            turn.inserted = _beside(context, request.messages)
+            context = chat.context(question, strategy=Beside(1 if wanted.held else max(1, start)))
+            turn.shown = _digest_of_stable(context)
+            known = wanted.held and any(message.meta.get(SHOWN) == turn.shown for message in before[-1:] or tail[-1:])
+            turn.inserted = _beside(context, request, only_recalled=known)
             turn.notes = _counted(context)
 
-    def finish(self, turn: ProxiedChat, answer: Message | None, used: ReplyUsage | None, *, whole: bool) -> None:
+    def _chain(
+        self, follows: str, name: str | None, user: str, whose: Mapping[str, Any]
+    ) -> tuple[str, Sequence[Message]]:
+        """Find the conversation that holds a reply, and what was said in it up to that reply; else it is named after it."""
+        known = name or self._replies.get((*whose.values(), user, follows))
+        newest = self._memory.user(user, **whose).overview(limit=CHAINS) if known is None else ()
+        names = [row.conversation for row in newest] if known is None else [known]
+        for last in (LOOKED_BACK, LONGEST):
+            for one in names:
+                said = self._memory.conversation(one, user=user, **whose).load(last=last)
+                for index in range(len(said) - 1, -1, -1):
+                    if said[index].meta.get(RESPONSE) == follows:
+                        return one, said[: index + 1]
+        return name or follows, ()
+
+    def _remember_reply(self, turn: ProxiedChat, name: str) -> None:
+        """Remember where a reply is, so that what goes on from it is found without a search."""
+        if turn.chat is not None:
+            self._replies[(*turn.whose, name)] = turn.chat.id
+            while len(self._replies) > REPLIES:
+                self._replies.pop(next(iter(self._replies)), None)
+
+    def finish(
+        self, turn: ProxiedChat, answer: Message | None, used: ReplyUsage | None, *, whole: bool, name: str = ""
+    ) -> None:
         """
         Store the reply, marked unless it is *whole*, and the tokens it used.
+
+        With *name*, a later request may go on from it.
 
         Raises:
             HoldfastError: the store cannot do it.
@@ -127,7 +167,10 @@ class ChatMemory:
         if answer is not None:
             mark = {} if whole else {INCOMPLETE: True}
             spent = {} if used is None else replace(used, model=used.model[:200]).meta
-            turn.chat.append(replace(answer, meta={**answer.meta, **mark, **spent}))
+            held = {RESPONSE: name[:200], SHOWN: turn.shown} if name else {}
+            if name:
+                self._remember_reply(turn, name)
+            turn.chat.append(replace(answer, meta={**answer.meta, **mark, **spent, **held}))
         if used is not None:
             turn.chat.record_usage(
                 used.model[:200],
@@ -183,23 +226,32 @@ def _question(new: Sequence[Message]) -> str | None:
     return said[-1] if said else None
 
 
-def _beside(context: Context, messages: Sequence[Mapping[str, Any]]) -> list[Inserted]:
+def _beside(context: Context, request: ChatRequest, *, only_recalled: bool = False) -> list[Inserted]:
     """
-    Place the parts of *context* among the client's *messages*.
+    Place the parts of *context* among the client's messages, in the request's shape.
 
     What seldom changes goes behind the client's instructions, so that the same bytes open every request; earlier
-    messages follow it; what was recalled for this question goes before the question.
+    messages follow it; what was recalled for this question goes before the question.  With *only_recalled* the model's
+    server holds the other part already.
     """
-    roles = [message.get("role") for message in messages]
-    head = next((index for index, role in enumerate(roles) if role not in _INSTRUCTIONS), len(roles))
-    asked = max((index for index, role in enumerate(roles) if role == "user"), default=head)
+    roles = [request.shape.role(message) for message in request.messages]
+    head = next((index for index, role in enumerate(roles) if role not in INSTRUCTIONS), len(roles))
+    asked = max((index for index, role in enumerate(roles) if role == "user"), default=None)
     stable = context.stable_messages
     recalled = 1 if context.section("recalled").items else 0
-    beginning = [*context.messages[:stable], *context.messages[stable + recalled :]]
-    return [
+    beginning = [] if only_recalled else [*context.messages[:stable], *context.messages[stable + recalled :]]
+    placed = [
         *((head, message) for message in beginning),
-        *((asked, message) for message in context.messages[stable : stable + recalled]),
+        *((head if asked is None else asked, message) for message in context.messages[stable : stable + recalled]),
     ]
+    if asked is None and request.shape.role(request.messages[0]) == "tool":
+        return []  # results of tools alone, which nothing may come before
+    return [(index, item) for index, message in placed for item in request.shape.items(message)]
+
+
+def _digest_of_stable(context: Context) -> str:
+    stable = json.dumps(context.messages[: context.stable_messages], ensure_ascii=False)
+    return sha256(stable.encode()).hexdigest()[:32]
 
 
 def _counted(context: Context) -> dict[str, int]:
@@ -262,48 +314,16 @@ class Beside:
         return LAYERED.lay_out(earlier, room, recent_messages, meter)
 
 
-_ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 LOOKED_BACK = 8  # messages before the new ones that are compared
 
 Same = Callable[[str, str], bool]
 """Whether a text that was sent is one that was stored."""
 
 
-def said(raw: Mapping[str, Any]) -> Message | None:
-    """
-    Return one of the client's messages as it would be stored; ``None`` for instructions and what cannot be stored.
-
-    Pictures, sound and files are left out; their kinds stand in the meta.
-    """
-    role = raw.get("role")
-    if not isinstance(role, str) or role not in _ROLES:
-        return None
-    content = raw.get("content")
-    meta: dict[str, Any] = {}
-    if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, Mapping)]
-        content = joined_text(part["text"] for part in parts if isinstance(part.get("text"), str))
-        kinds = sorted({str(part.get("type")) for part in parts if not isinstance(part.get("text"), str)})
-        if kinds:
-            meta["left_out"] = kinds
-    calls, answers, name = raw.get("tool_calls"), raw.get("tool_call_id"), raw.get("name")
-    if isinstance(calls, list) and calls:
-        meta["tool_calls"] = calls
-    if role == "tool":
-        if not isinstance(answers, str) or not answers:
-            return None
-        meta["tool_call_id"] = answers
-    text = replace_unstorable(content) if isinstance(content, str) else ""
-    if role == "assistant" and not text and not meta:
-        return None
-    return Message(role, text, name if isinstance(name, str) and 0 < len(name) <= 200 else None, meta=meta)
-
-
-def split(messages: Sequence[Mapping[str, Any]]) -> tuple[list[Message], list[Message]]:
-    """Return ``(what was said before, the new input)`` of a request; instructions are in neither."""
-    known = [message for message in map(said, messages) if message is not None]
+def split(known: Sequence[Message]) -> tuple[list[Message], list[Message]]:
+    """Return ``(what was said before, the new input)`` of what a request shows."""
     last = max((index for index, message in enumerate(known) if message.role == "assistant"), default=-1)
-    return known[: last + 1], known[last + 1 :]
+    return list(known[: last + 1]), list(known[last + 1 :])
 
 
 def stored(before: Sequence[Message], new: Sequence[Message], tail: Sequence[Message], same: Same) -> Sequence[Message]:

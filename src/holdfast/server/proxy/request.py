@@ -1,5 +1,5 @@
 """
-A chat request: its bytes, its messages, and the options it sets for the memory.  Pure.
+A request for a reply: its bytes, its messages, and the options it sets for the memory.  Pure.
 
 The body is never written anew: messages of ours are spliced into the client's own bytes, so that fields, numbers and
 spaces that we know nothing of arrive as they were sent.
@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from ...text.validate import parse_rating
 from ..gate import Grant, named_by_header
+from .shapes import CHAT, INSTRUCTIONS, RESPONSES, Shape
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = JSONDecoder()
@@ -40,7 +41,8 @@ class ChatRequest:
     The body of one request.
 
     ``opening`` is the place behind the brace that opens it, ``starts`` are the places of its messages, ``closing`` is
-    that of the bracket behind the last of them.
+    that of the bracket behind the last of them.  ``bare``: in place of a list there is one text, the user's, which ends
+    at ``closing``.
     """
 
     text: str
@@ -49,9 +51,17 @@ class ChatRequest:
     opening: int
     starts: Sequence[int]
     closing: int
+    shape: Shape = CHAT
+    bare: bool = False
 
     def with_messages(self, inserted: Sequence[Inserted]) -> str:
         """Return the body with *inserted* messages; every other byte stays as it was."""
+        if self.bare:
+            own = f'{{"role":"user","content":{self.text[self.starts[0] : self.closing]}}}'
+            ours = [json.dumps(message, ensure_ascii=False, separators=(",", ":")) for _, message in inserted]
+            before = sum(index == 0 for index, _ in inserted)
+            listed = ",".join([*ours[:before], own, *ours[before:]])
+            return f"{self.text[: self.starts[0]]}[{listed}]{self.text[self.closing :]}"
         parts, at = [], 0
         for index, message in sorted(inserted, key=lambda one: one[0]):
             written = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
@@ -67,30 +77,35 @@ def with_field(text: str, opening: int, name: str, value: str) -> str:
     return f"{text[:opening]}{json.dumps(name)}:{json.dumps(value)},{text[opening:]}"
 
 
-def read(body: bytes) -> ChatRequest:
+def read(body: bytes, shape: Shape = CHAT) -> ChatRequest:
     """
-    Find the messages of a request.
+    Find the messages of a request of this *shape*.
 
     Raises:
         Unreadable: it is not JSON, or has no list of messages, each an object.
     """
     try:
         text = body.decode()
-        return _scanned(text)
+        return _scanned(text, shape)
     except (ValueError, IndexError, RecursionError):
         raise Unreadable("the body is not a chat request") from None
 
 
-def _scanned(text: str) -> ChatRequest:
+def _scanned(text: str, shape: Shape) -> ChatRequest:
     opening = _token(text, 0, "{")
     fields: dict[str, Any] = {}
     starts: list[int] = []
-    closing, at = 0, opening
+    closing, at, bare = 0, opening, False
     while True:
         name, at = _DECODER.raw_decode(text, _token(text, at, '"') - 1)
         at = _token(text, at, ":")
-        if name == "messages":
+        start = _after_space(text, at)
+        if name == shape.listed and shape is RESPONSES and text[start] == '"':
+            fields[name], at = _DECODER.raw_decode(text, start)
+            starts, closing, bare = [start], at, True
+        elif name == shape.listed:
             fields[name], starts, closing, at = _list(text, at)
+            bare = False
         else:
             fields[name], at = _DECODER.raw_decode(text, _after_space(text, at))
         at = _after_space(text, at)
@@ -99,10 +114,10 @@ def _scanned(text: str) -> ChatRequest:
         at += 1
     if text[at] != "}" or _after_space(text, at + 1) != len(text):
         raise Unreadable("the body is not one object")
-    messages = fields.get("messages")
+    messages = [{"role": "user", "content": fields[shape.listed]}] if bare else fields.get(shape.listed)
     if not messages or not all(isinstance(message, dict) for message in messages):
         raise Unreadable("the body has no messages")
-    return ChatRequest(text, fields, messages, opening, starts, closing)
+    return ChatRequest(text, fields, messages, opening, starts, closing, shape, bare)
 
 
 def _list(text: str, at: int) -> tuple[list[Any], list[int], int, int]:
@@ -141,16 +156,25 @@ _OFF = frozenset(("off", "no", "false", "0", "none"))
 
 @dataclass(frozen=True, slots=True)
 class MemoryOptions:
-    """The user and the conversation that a request names, ``None`` where it does not, and whether to store and recall; ``rating`` is of the last reply."""
+    """
+    The user and the conversation that a request names, ``None`` where it does not, and whether to store and recall.
+
+    ``follows`` is the reply that the request goes on from, ``rating`` what the user thought of the last one.
+    ``held``: the model's server holds the history, and the request shows what is new.
+    """
 
     user: str | None
     conversation: str | None
     store: bool = True
     recall: bool = True
     rating: float | None = None
+    follows: str | None = None
+    held: bool = False
 
 
-def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant) -> MemoryOptions:
+def memory_options(
+    fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant, shape: Shape = CHAT
+) -> MemoryOptions:
     """Read the options from the *headers* and *fields* of a request, within what the key allows."""
     metadata = fields.get("metadata")
     inner = metadata if isinstance(metadata, Mapping) else {}
@@ -158,12 +182,8 @@ def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant:
     conversation = fields.get("conversation")
     if isinstance(conversation, Mapping):
         conversation = conversation.get("id")
-    places = (
-        named_by_header(headers, "conversation"),
-        inner.get("conversation_id"),
-        conversation,
-        fields.get("previous_response_id"),
-    )
+    named, follows = named_by_header(headers, "conversation"), fields.get("previous_response_id")
+    places = (named, inner.get("conversation_id"), conversation, None if shape is RESPONSES else follows)
     neither = _is_off(headers.get("x-memory", headers.get("x-holdfast-memory")))
     return MemoryOptions(
         user=grant.user or _first_name(body),
@@ -171,6 +191,8 @@ def memory_options(fields: Mapping[str, Any], headers: Mapping[str, str], grant:
         store=not neither and not _is_off(named_by_header(headers, "store")),
         recall=not neither and not _is_off(named_by_header(headers, "recall")),
         rating=None if neither else parse_rating(named_by_header(headers, "rating") or ""),
+        follows=_first_name((follows,)) if shape is RESPONSES else None,
+        held=shape is RESPONSES and _first_name((conversation, follows)) is not None,
     )
 
 
@@ -267,7 +289,7 @@ _TALK = re.compile(
 _FILL = re.compile(r"<\|?(?:fim_prefix|fim_suffix|fim_middle|PRE|SUF|MID)\|?>|\[(?:SUFFIX|PREFIX)\]|<\|fim_")
 
 
-def auxiliary_task(fields: Mapping[str, Any], headers: Mapping[str, str]) -> str:
+def auxiliary_task(fields: Mapping[str, Any], headers: Mapping[str, str], shape: Shape = CHAT) -> str:
     """
     Return what a chat program wants from the model for itself ("title", "tags", …); empty for a chat of the user.
 
@@ -278,16 +300,17 @@ def auxiliary_task(fields: Mapping[str, Any], headers: Mapping[str, str]) -> str
     named = _named(fields, headers)
     if named:
         return named
-    messages = [(str(message.get("role")), _text(message.get("content"))) for message in fields["messages"]]
+    listed = fields[shape.listed]
+    messages = shape.texts(fields, [{"role": "user", "content": listed}] if isinstance(listed, str) else listed)
     asked = next((index for index in range(len(messages) - 1, -1, -1) if messages[index][0] != "assistant"), None)
     if asked is None:
         return ""
     role, last = messages[asked]
     if _FILL.search(last):
         return "autocomplete"
-    found = _judge(last, small=_answer_is_short(fields), after=asked > 1, by_program=role in ("system", "developer"))
+    found = _judge(last, small=_answer_is_short(fields), after=asked > 1, by_program=role in INSTRUCTIONS)
     if not found and asked <= 2 and not any(other == "assistant" for other, _ in messages):
-        system = "\n".join(text for other, text in messages if other in ("system", "developer"))
+        system = "\n".join(text for other, text in messages if other in INSTRUCTIONS)
         found = _judge(system, small=_answer_is_short(fields), holds=last, by_program=True) if system else ""
     return found
 
@@ -361,14 +384,9 @@ def _without_talk(text: str) -> str:
 
 
 def _answer_is_short(fields: Mapping[str, Any]) -> bool:
-    most = fields.get("max_completion_tokens", fields.get("max_tokens"))
-    form = fields.get("response_format")
+    limits = (fields.get(name) for name in ("max_completion_tokens", "max_output_tokens", "max_tokens"))
+    most = next((limit for limit in limits if limit is not None), None)
+    text = fields.get("text")
+    form = fields.get("response_format", text.get("format") if isinstance(text, Mapping) else None)
     wants = isinstance(form, Mapping) and form.get("type") in ("json_schema", "json_object")
     return wants or (isinstance(most, int) and not isinstance(most, bool) and 0 < most <= 100)
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts: Sequence[Any] = content if isinstance(content, list) else ()
-    return "\n".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))

@@ -1,5 +1,5 @@
 """
-``/v1/chat/completions`` and ``/v1/models``: to the upstream and back, with the memory beside it.
+The routes of OpenAI and Anthropic: to the model's server and back, chats with the memory beside them.
 
 The memory never blocks a chat: what fails in it is reported in a header, and the request goes on as it came.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -24,7 +24,7 @@ from starlette.types import Message, Receive, Scope, Send
 from ...errors import EndpointRefused, HoldfastError
 from ...memory import Memory
 from ..gate import Grant, Quotas
-from ..routing import WHOLE_USER, RouteTable, problem, problem_of
+from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
 from ..settings import ServerSettings
 from .answer import ReplyReader
 from .chat import ChatMemory, ProxiedChat
@@ -38,9 +38,11 @@ from .request import (
     read,
     with_field,
 )
+from .shapes import CHAT, MESSAGES, RESPONSES, Shape
 from .upstream import VIA, Headers, Mask, Pool, UpstreamServer, answered, upstream_of
 
-CHAT, MODELS, MODEL = "/v1/chat/completions", "/v1/models", "/v1/models/{model}"
+MODELS, MODEL = "/v1/models", "/v1/models/{model}"
+RESPONSE = "/v1/responses/{response}"
 _log = logging.getLogger("holdfast")
 
 
@@ -59,25 +61,56 @@ def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: 
     }
 
 
-_CHAT_BODY: dict[str, Any] = {
-    "type": "object",
-    "required": ["messages"],
-    "properties": {
-        "model": {"type": "string"},
-        "messages": {"type": "array", "minItems": 1, "items": {"type": "object"}},
-        "user": {"type": "string", "description": "The user whose memory is used; without it there is none."},
-        "stream": {"type": "boolean"},
+_LIST = {"type": "array", "minItems": 1, "items": {"type": "object"}}
+_NAMED = {"type": "string", "description": "The user whose memory is used; without it there is none."}
+_BODIES: dict[str, dict[str, Any]] = {
+    CHAT.name: {"messages": _LIST, "user": _NAMED},
+    RESPONSES.name: {
+        "input": {"anyOf": [{"type": "string"}, _LIST]},
+        "previous_response_id": {"type": ["string", "null"]},
+        "user": _NAMED,
     },
+    MESSAGES.name: {"messages": _LIST, "metadata": {"type": "object", "properties": {"user_id": _NAMED}}},
 }
-CHAT_OPERATION = _operation(
-    "chat_completions",
-    "Send a chat to the model's server, with the user's memory beside it, and store both sides of it.",
-    ["X-Memory", "X-Memory-User", "X-Memory-Conversation", "X-Memory-Store", "X-Memory-Recall", "X-Memory-Rating"],
-    requestBody={"required": True, "content": {"application/json": {"schema": _CHAT_BODY}}},
-)
+_SUMMARIES = {
+    CHAT.name: ("chat_completions", "Send a chat to the model's server, as OpenAI's chat completions"),
+    RESPONSES.name: ("chat_responses", "Send a chat to the model's server, as OpenAI's responses"),
+    MESSAGES.name: ("chat_messages", "Send a chat to the model's server, as Anthropic's messages"),
+}
+_HEADERS = ["X-Memory", *(f"X-Memory-{n}" for n in ("User", "Conversation", "Store", "Recall", "Rating"))]
+
+
+def _json_body(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
+    schema = {"type": "object", "required": list(required), "properties": dict(properties)}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _chat_operation(shape: Shape) -> dict[str, Any]:
+    name, summary = _SUMMARIES[shape.name]
+    fields = {"model": {"type": "string"}, "stream": {"type": "boolean"}, **_BODIES[shape.name]}
+    body = _json_body(fields, *([] if shape is RESPONSES else [shape.listed]))
+    return _operation(
+        f"{name}", f"{summary}, with the user's memory beside it; store both sides.", _HEADERS, requestBody=body
+    )
+
+
+def _with_path(operation: dict[str, Any], name: str) -> dict[str, Any]:
+    named = {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+    return {**operation, "parameters": [*operation["parameters"], named]}
+
+
+_EMBEDDED = _json_body({"model": {"type": "string"}, "input": {}}, "input")
+_COUNTED = _json_body({"model": {"type": "string"}, "messages": _LIST}, "messages")
+EMBEDDINGS_OPERATION = _operation("chat_embeddings", "Embed texts at the model's server.", requestBody=_EMBEDDED)
+COUNT_OPERATION = _operation("chat_count_tokens", "Count the tokens of Anthropic's messages.", requestBody=_COUNTED)
 MODELS_OPERATION = _operation("chat_models", "List the models of the model's server.")
-MODEL_OPERATION = _operation("chat_model", "Return one model of the model's server.")
-MODEL_OPERATION["parameters"] = [{"name": "model", "in": "path", "required": True, "schema": {"type": "string"}}]
+MODEL_OPERATION = _with_path(_operation("chat_model", "Return one model of the model's server."), "model")
+RESPONSE_OPERATIONS = [
+    ("GET", "", "chat_response", "Return a response that the model's server keeps."),
+    ("DELETE", "", "chat_response_delete", "Delete a response that the model's server keeps; the memory stays."),
+    ("POST", "/cancel", "chat_response_cancel", "Cancel a response that is made in the background."),
+    ("GET", "/input_items", "chat_response_items", "List the input of a response that the model's server keeps."),
+]
 
 
 @dataclass(slots=True)
@@ -94,6 +127,7 @@ class _Exchange:
     begun: bool = False
     kept: bool = False
     report_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
+    shape: Shape = CHAT
 
 
 class Proxy:
@@ -106,47 +140,78 @@ class Proxy:
 
     def add_to(self, table: RouteTable) -> None:
         """Put the routes into *table*."""
-        table.add_application(("POST",), CHAT, WHOLE_USER, _Application(self._chat), CHAT_OPERATION)
+        for shape in (CHAT, RESPONSES, MESSAGES):
+            call = _Application(partial(self._chat, shape))
+            table.add_application(("POST",), f"/v1{shape.path}", WHOLE_USER, call, _chat_operation(shape))
         table.add_application(("GET",), MODELS, WHOLE_USER, _Application(self._models), MODELS_OPERATION)
         table.add_application(("GET",), MODEL, WHOLE_USER, _Application(self._models), MODEL_OPERATION)
+        for path, operation, protocol in (
+            ("/embeddings", EMBEDDINGS_OPERATION, "openai"),
+            (f"{MESSAGES.path}/count_tokens", COUNT_OPERATION, "anthropic"),
+        ):
+            call = _Application(partial(self._pass, path, protocol))
+            table.add_application(("POST",), f"/v1{path}", WHOLE_USER, call, operation)
+        for method, rest, name, summary in RESPONSE_OPERATIONS:
+            operation = _with_path(_operation(name, summary), "response")
+            table.add_application((method,), RESPONSE + rest, APP, _Application(self._response), operation)
 
-    async def _upstream(self, scope: Scope, org: str, user: str | None) -> UpstreamServer | Response:
+    async def _upstream(
+        self, scope: Scope, org: str, user: str | None, protocol: str = "openai"
+    ) -> UpstreamServer | Response:
         """Return the server for a user's requests, or the answer when there is none."""
         if any(name == VIA for name, _ in scope["headers"]):
             hint = "the upstream is this server itself: name the model's own address"
-            return _problem(508, "upstream-loop", "This request has passed here before", hint)
+            return _problem(scope, 508, "upstream-loop", "This request has passed here before", hint)
         try:
-            found = await run_sync(upstream_of, self._memory, self._settings, org, user)
+            found = await run_sync(upstream_of, self._memory, self._settings, org, user, protocol)
         except HoldfastError as error:
-            return problem_of(error)
+            return in_shape(scope, problem_of(error))
         if found is None:
-            hint = "the operator names one: holdfast serve --upstream URL, or OPENAI_API_KEY in its environment"
-            return _problem(404, "no-upstream", "This server has no model behind it", hint)
+            variable = {"anthropic": "ANTHROPIC_API_KEY"}.get(protocol, "OPENAI_API_KEY")
+            hint = f"the operator names one: holdfast serve --upstream URL, or {variable} in its environment"
+            return _problem(scope, 404, "no-upstream", "This server has no model behind it", hint)
         return found
 
-    async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _pass(self, path: str, protocol: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request that has no part in the memory."""
         grant: Grant = scope["state"]["grant"]
-        upstream = await self._upstream(scope, grant.org, grant.user)
+        body = await _whole(receive) if scope["method"] == "POST" else b""
+        if body is None:
+            return
+        upstream = await self._upstream(scope, grant.org, grant.user, protocol)
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
             return
-        path = _models_path(scope["path"])
-        if path is None:
-            refusal = _problem(404, "not-found", "There is no such model", "GET /v1/models lists them")
+        url = upstream.url(path, scope["query_string"])
+        headers = upstream.headers(scope["headers"])
+        await self._relay(_Exchange(upstream, scope["method"], url, headers, body), scope, receive, send)
+
+    async def _response(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request about a response that the model's server keeps."""
+        name, _, rest = scope["path"].removeprefix(f"/v1{RESPONSES.path}/").partition("/")
+        safe = _safe_name(name)
+        if not safe:
+            refusal = _problem(scope, 404, "not-found", "There is no such response", "is the id complete?")
             await refusal(scope, receive, send)
             return
-        url = upstream.url(path, scope["query_string"])
-        await self._relay(
-            _Exchange(upstream, "GET", url, upstream.headers(scope["headers"]), b""), scope, receive, send
-        )
+        path = f"{RESPONSES.path}/{safe}{f'/{rest}' if rest else ''}"
+        await self._pass(path, RESPONSES.protocol, scope, receive, send)
 
-    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _models(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = _models_path(scope["path"])
+        if path is None:
+            refusal = _problem(scope, 404, "not-found", "There is no such model", "GET /v1/models lists them")
+            await refusal(scope, receive, send)
+            return
+        await self._pass(path, protocol_of(scope), scope, receive, send)
+
+    async def _chat(self, shape: Shape, scope: Scope, receive: Receive, send: Send) -> None:
         grant: Grant = scope["state"]["grant"]
         body = await _whole(receive)
         if body is None:
             return
-        request, asked, task = _read(body, scope, grant)
-        upstream = await self._upstream(scope, grant.org, asked.user)
+        request, asked, task = await _read(body, scope, grant, shape)
+        upstream = await self._upstream(scope, grant.org, asked.user, shape.protocol)
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
             return
@@ -161,9 +226,9 @@ class Proxy:
             await self._safely(turn, partial(self._turns.begin, request, asked, grant, turn))
             if turn.state == "on" and turn.inserted:
                 body = _written(request, turn, asked.user, grant, upstream)
-        url = upstream.url("/chat/completions", scope["query_string"])
+        url, headers = upstream.url(shape.path, scope["query_string"]), upstream.headers(scope["headers"])
         exchange = _Exchange(
-            upstream, "POST", url, upstream.headers(scope["headers"]), body, turn, report_headers=_report_headers(turn)
+            upstream, "POST", url, headers, body, turn, report_headers=_report_headers(turn), shape=shape
         )
         await self._relay(exchange, scope, receive, send)
 
@@ -195,7 +260,7 @@ class Proxy:
                     group.cancel_scope.cancel()
 
                 group.start_soon(gone)
-                refusal = await self._exchanged(exchange, send)
+                refusal = await self._exchanged(exchange, scope, send)
                 if refusal is not None:
                     await refusal(scope, receive, send)
                 group.cancel_scope.cancel()
@@ -203,19 +268,19 @@ class Proxy:
             with anyio.CancelScope(shield=True):
                 await self._keep(exchange)
 
-    async def _exchanged(self, exchange: _Exchange, send: Send) -> Response | None:
+    async def _exchanged(self, exchange: _Exchange, scope: Scope, send: Send) -> Response | None:
         """Pass the answer on; a problem when there is none to pass on."""
         try:
             async with self.pool.client(exchange.upstream) as client:
                 await self._sent(exchange, client, send)
         except EndpointRefused as error:
-            return problem_of(error)
+            return in_shape(scope, problem_of(error))
         except httpx2.TimeoutException:
             _log.warning("the upstream took too long")
-            return None if exchange.begun else _failed(504, "upstream-late", "The model took too long", exchange)
+            return None if exchange.begun else _failed(scope, 504, "upstream-late", "The model took too long", exchange)
         except (httpx2.HTTPError, OSError) as error:
             _log.warning("the upstream broke off: %s", type(error).__name__)
-            return None if exchange.begun else _failed(502, "upstream", "The model cannot be reached", exchange)
+            return None if exchange.begun else _failed(scope, 502, "upstream", "The model cannot be reached", exchange)
         return None
 
     async def _sent(self, exchange: _Exchange, client: httpx2.AsyncClient, send: Send) -> None:
@@ -235,7 +300,7 @@ class Proxy:
         What was said is stored before the client hears that it is at its end: the client's next request finds it there.
         """
         kind, encoding = (response.headers.get(name, "") for name in ("content-type", "content-encoding"))
-        answer = ReplyReader(kind, encoding)
+        answer = ReplyReader(kind, encoding, exchange.shape)
         if exchange.turn is not None and response.is_success:
             exchange.answer = answer
         mask = Mask(exchange.upstream)
@@ -279,20 +344,29 @@ class Proxy:
         exchange.kept = True
         answer.end()
         said, used, whole = answer.message(), answer.used, answer.whole
+        name = answer.id if exchange.shape is RESPONSES else ""
         if turn.keeps and (said is not None or used is not None):
-            await self._safely(turn, lambda: self._turns.finish(turn, said, used, whole=whole))
+            await self._safely(turn, lambda: self._turns.finish(turn, said, used, whole=whole, name=name))
 
 
 def _models_path(raw: str) -> str | None:
     """Return the path of the list of models or of one of them; ``None`` for a name that would lead elsewhere."""
     name = raw.removeprefix(MODELS).removeprefix("/")
+    if not name:
+        return "/models"
+    safe = _safe_name(name)
+    return f"/models/{safe}" if safe else None
+
+
+def _safe_name(name: str) -> str:
+    """Return a name from a path as part of another path; empty for one that would lead elsewhere."""
     decoded = name
     for _ in range(3):  # what is between here and the model may decode a name again
         decoded = unquote(decoded)
     parts = re.split(r"[/\\]", decoded)
-    if name and (not all(part.strip(". ") for part in parts) or not decoded.isprintable()):
-        return None
-    return f"/models/{quote(unquote(name), safe='')}" if name else "/models"
+    if not all(part.strip(". ") for part in parts) or not decoded.isprintable():
+        return ""
+    return quote(unquote(name), safe="")
 
 
 class _Application:
@@ -305,20 +379,30 @@ class _Application:
         await self._call(scope, receive, send)
 
 
-def _read(body: bytes, scope: Scope, grant: Grant) -> tuple[ChatRequest | None, MemoryOptions, str]:
+LARGE_BODY = 64 * 2**10
+
+
+async def _read(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
     """Parse the request, ``None`` when we cannot read it, its options, and the task that a chat program set itself."""
+    if len(body) > LARGE_BODY:  # other clients shall not wait for it
+        return await run_sync(_parsed, body, scope, grant, shape)
+    return _parsed(body, scope, grant, shape)
+
+
+def _parsed(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     try:
-        request = read(body)
+        request = read(body, shape)
     except Unreadable:
-        return None, memory_options({}, headers, grant), ""
-    return request, memory_options(request.fields, headers, grant), auxiliary_task(request.fields, headers)
+        return None, memory_options({}, headers, grant, shape), ""
+    options = memory_options(request.fields, headers, grant, shape)
+    return request, options, auxiliary_task(request.fields, headers, shape)
 
 
 def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: UpstreamServer) -> bytes:
     """Return the body with what the memory adds."""
     text = request.with_messages(turn.inserted)
-    if upstream.takes_cache_key and "prompt_cache_key" not in request.fields:
+    if upstream.takes_cache_key and request.shape is not MESSAGES and "prompt_cache_key" not in request.fields:
         named = "\0".join((grant.org, grant.bot, user))
         text = with_field(text, request.opening, "prompt_cache_key", sha256(named.encode()).hexdigest()[:32])
     return text.encode()
@@ -333,16 +417,15 @@ def _report_headers(turn: ProxiedChat) -> Headers:
     return headers
 
 
-def _failed(status: int, code: str, title: str, exchange: _Exchange) -> Response:
-    answer = _problem(status, code, title, "try again; is the upstream running, and its address right?")
+def _failed(scope: Scope, status: int, code: str, title: str, exchange: _Exchange) -> Response:
+    answer = _problem(scope, status, code, title, "try again; is the upstream running, and its address right?")
     answer.raw_headers += exchange.report_headers
     return answer
 
 
-def _problem(status: int, code: str, title: str, hint: str) -> Response:
-    """Return a problem that also has the ``error`` that OpenAI's clients read."""
-    error = {"message": f"{title}: {hint}", "type": "holdfast", "param": None, "code": code}
-    return problem(status, code, title, hint=hint, more={"error": error})
+def _problem(scope: Scope, status: int, code: str, title: str, hint: str) -> Response:
+    """Return a problem in the shape of the route."""
+    return in_shape(scope, problem(status, code, title, hint=hint))
 
 
 def _length(body: bytes) -> Headers:

@@ -23,7 +23,7 @@ from ...memory import Memory
 from ...types import Upstream as BroughtUpstream
 from ..settings import ServerSettings
 
-SAME_PROTOCOL = frozenset(("openai", "ollama"))
+PROVIDERS = {"openai": frozenset(("openai", "ollama")), "anthropic": frozenset(("anthropic",))}
 THREADS = 32
 MOST_CLIENTS = 200  # for so many keys connections are kept open
 VIA = b"x-holdfast-via"
@@ -52,6 +52,7 @@ _NOT_FORWARDED = _HOP_BY_HOP | frozenset(
         b"host",
         b"origin",
         b"referer",
+        b"x-api-key",
         b"x-forwarded-for",
         b"x-forwarded-host",
         b"x-forwarded-proto",
@@ -71,7 +72,7 @@ Headers = list[tuple[bytes, bytes]]
 @dataclass(frozen=True, slots=True)
 class UpstreamServer:
     """
-    A server that speaks OpenAI's protocol; ``base_url`` ends before ``/chat/completions``.
+    A server that speaks OpenAI's protocol, or Anthropic's; ``base_url`` ends before ``/chat/completions`` or ``/messages``.
 
     ``own``: it is that of a user or an org, who brought its key; then ``key`` is ``None``.
     """
@@ -79,6 +80,7 @@ class UpstreamServer:
     base_url: str
     key: str | None = field(default=None, repr=False)
     own: BroughtUpstream | None = None
+    protocol: str = "openai"
 
     @property
     def takes_cache_key(self) -> bool:
@@ -98,7 +100,9 @@ class UpstreamServer:
             (name, value) for name, value in given if name.lower() not in dropped and not name.lower().startswith(_OURS)
         ]
         own = [(b"accept-encoding", b"identity"), (VIA, b"1")]
-        if self.key:
+        if self.key and self.protocol == "anthropic":
+            own.append((b"x-api-key", self.key.encode()))
+        elif self.key:
             own.append((b"authorization", f"Bearer {self.key}".encode()))
         return kept + own
 
@@ -140,11 +144,14 @@ class Mask:
         return self._held
 
 
-def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | None) -> UpstreamServer | None:
+def upstream_of(
+    memory: Memory, settings: ServerSettings, org: str, user: str | None, protocol: str = "openai"
+) -> UpstreamServer | None:
     """
     Return the server for a user's chats: that of their own key, of their org's, else the one in the settings.
 
-    A key of a provider with another protocol is for reading and summarising; chats do not go there.
+    A key of a provider with another protocol is for reading and summarizing; chats do not go there.  Without a server of
+    Anthropic's, the one in the settings is asked, unless it is OpenAI's: many gateways speak both protocols.
 
     Raises:
         VaultLocked: there is a key of their own, and it cannot be opened; no other is used in its place.
@@ -155,9 +162,21 @@ def upstream_of(memory: Memory, settings: ServerSettings, org: str, user: str | 
         own = memory.admin.provider_keys.upstream(org=org, user=user)
     except BadInput:  # an invalid name has no key
         own = memory.admin.provider_keys.upstream(org=org)
-    if own is not None and own.provider in SAME_PROTOCOL:
-        return UpstreamServer(own.base_url, own=own)
-    return UpstreamServer(settings.upstream_base_url, settings.upstream_key) if settings.upstream_base_url else None
+    if own is not None and own.provider in PROVIDERS[protocol]:
+        return UpstreamServer(_versioned(own.base_url, protocol), own=own, protocol=protocol)
+    if protocol == "anthropic" and settings.anthropic_base_url:
+        base = _versioned(settings.anthropic_base_url, protocol)
+        return UpstreamServer(base, settings.anthropic_key, protocol=protocol)
+    if not settings.upstream_base_url:
+        return None
+    found = UpstreamServer(settings.upstream_base_url, settings.upstream_key)
+    return None if protocol == "anthropic" and found.takes_cache_key else found
+
+
+def _versioned(base_url: str, protocol: str) -> str:
+    """Return the base address with the version that Anthropic's clients add by themselves."""
+    base = base_url.rstrip("/")
+    return f"{base}/v1" if protocol == "anthropic" and not base.endswith("/v1") else base
 
 
 @dataclass(slots=True, eq=False)
