@@ -29,7 +29,9 @@ FOR_CHAT = [
     "/v1/models/{model}",
     "/v1/responses",
 ]
-KEPT = ["/v1/responses/{response}" + rest for rest in ("", "/cancel", "/input_items")]  # the model's server has no users
+KEPT = [
+    "/v1/responses/{response}" + rest for rest in ("", "/cancel", "/input_items")
+]  # the model's server has no users
 FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens", *KEPT]
 FOR_ONESELF = ["/me", "/me/download"]
 READ_BY_POST = ("/search", "/recall")
