@@ -186,7 +186,7 @@ def _block_messages(items: Sequence[Item]) -> list[Message]:
 
 def _block_items(message: Item) -> list[Item]:
     """Return one of our messages as Anthropic takes it."""
-    return anthropic_request([message], 0)["messages"][-1:]
+    return list(anthropic_request([message], 0)["messages"][-1:])
 
 
 CHAT = Shape("chat", "/chat/completions", "messages", _role, _chat_messages, lambda message: [message])
