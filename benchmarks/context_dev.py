@@ -6,7 +6,7 @@ How much of the evidence of questions is in the contexts that are built for them
 Files are those of `recall_dev.py`.  Each conversation becomes one user's, is digested by rules, and every question is asked in a new conversation at
 its own time.  Printed are, for each category:
 
-evidence   share of the turns that hold the answer and stand in the context, verbatim or as a fact that quotes them
+evidence   share of the turns that hold the answer and stand in the context: recalled, word for word in a summary, or as a fact that quotes them
 all        share of questions of which all such turns do
 tokens     of the context; "used": the share of the budget; "silent": the share of contexts that recall nothing
 
@@ -31,6 +31,7 @@ from holdfast import Config, Memory, Message
 from holdfast.context.result import Context
 from holdfast.embed import default_embedder
 from holdfast.testing.clock import FakeClock
+from holdfast.text.render import parse_line
 
 COLUMNS = ("evidence", "all", "tokens", "used", "silent")
 
@@ -70,13 +71,21 @@ def other_questions(gold: list[Record], talks: dict[str, list[Record]]) -> Itera
         yield question | {"conv": other, "question": text, "gold_ids": [], "question_date": talks[other][-1]["time"]}
 
 
+def folded(text: str) -> str:
+    """Return the words of *text* without marks."""
+    return re.sub(r"[\W_]+", " ", text).strip().casefold()
+
+
 def measures(
     context: Context, gold: Sequence[str], turns: list[Record], quoted: Mapping[str, Sequence[int]]
 ) -> list[float]:
     """Measure one context; *turns* are those of its user, in order, *quoted* the messages that each fact quotes."""
     seqs = {one.start_seq for one in context.sources if one.section == "recalled" and one.kind == "message"}
     seqs |= {seq for one in context.sources if one.kind == "fact" for seq in quoted.get(one.id, ())}
+    told = [folded(parse_line(line)) for name in ("earlier", "summaries") for line in context.section(name).items]
     shown = {turns[seq - 1]["id"] for seq in seqs}
+    by_id = {turn["id"]: f" {folded(turn['text'])} " for turn in turns} if told else {}
+    shown |= {one for one in gold if any(by_id.get(one, "?") in f" {text} " for text in told)}
     found = [one in shown for one in gold]
     share = [float(np.mean(found)), float(all(found))] if gold else [np.nan, np.nan]
     return [

@@ -1,11 +1,12 @@
 """The room that is left goes to recall: best first, with what a reply answers, and nothing twice."""
 
 import json
+from dataclasses import replace
 
 from holdfast.context.assemble import Material, assemble
 from holdfast.context.material import turn_key
 
-from .worlds import CHAT, fact, hit, talk
+from .worlds import CHAT, fact, hit, summary, talk
 
 TEA = fact("tea", text="Likes tea.", lifetime="permanent")
 
@@ -89,6 +90,68 @@ def test_words_that_a_shown_fact_quotes_whole_are_not_recalled():
     _, shown = recalled([said, elsewhere(4, "Tea needs water.")], facts=[TEA], quoted={turn_key(said): [TEA.id]})
 
     assert shown == ["Tea needs water."]
+
+
+def told(text, start=1, end=8, conversation="spring"):
+    """A summary of an earlier conversation."""
+    return replace(summary(start, end, text=text), conversation=conversation)
+
+
+def test_words_that_a_shown_summary_says_are_not_recalled():
+    """An extractive summary of a small conversation holds its messages word for word."""
+    earlier = [told("user: I need a new lamp, the hall is dark.\nassistant: Which colour?\nuser: Red.")]
+    hits = [elsewhere(3, "I need a new lamp, the hall is dark."), elsewhere(5, "Red!"), elsewhere(9, "Lamps are dear.")]
+
+    context, shown = recalled(hits, earlier=earlier)
+
+    assert shown == ["Lamps are dear."]
+    left = {one.seq: one.why for one in context.reasons if one.section == "recalled" and not one.shown}
+    assert left == dict.fromkeys((3, 5), "a summary that is shown says all of it")
+
+
+def test_a_greeting_that_the_summary_of_a_message_leaves_out_does_not_recall_it():
+    earlier = [told("user: I'm allergic to peanuts. I sold the car.\nassistant: Noted.")]
+
+    for said in ("Hi, I'm allergic to peanuts.", "Good morning! I'm allergic to peanuts. Oh well, I sold the car."):
+        assert recalled([elsewhere(1, said)], earlier=earlier)[1] == []
+        assert recalled([elsewhere(9, said)], earlier=earlier)[1] == [said]  # nothing tells that message
+
+
+def test_words_of_which_a_summary_says_a_part_are_recalled():
+    earlier = [told("user: I need a new lamp.")]
+
+    _, shown = recalled([elsewhere(3, "I need a new lamp, the hall is dark.")], earlier=earlier)
+
+    assert shown == ["I need a new lamp, the hall is dark."]
+
+
+def test_a_short_answer_is_told_by_the_summary_of_its_own_message_alone():
+    """ "Red" stands in many summaries; only that of the message tells what was red."""
+    earlier = [told("user: The lamp is red.", 1, 4)]
+
+    _, shown = recalled([elsewhere(7, "Red.")], earlier=earlier)
+
+    assert shown == ["Red."]
+
+
+def test_a_turn_that_was_replaced_is_recalled_with_what_replaced_it_though_a_summary_says_it():
+    said = elsewhere(3, "I live in Lisbon with two cats.")
+
+    _, shown = recalled(
+        [said], earlier=[told("I live in Lisbon with two cats.")], notes={turn_key(said): "Lives in Porto."}
+    )
+
+    assert shown == ["I live in Lisbon with two cats. (later replaced by: Lives in Porto.)"]
+
+
+def test_a_turn_beside_a_hit_is_not_shown_where_a_summary_says_it():
+    beside = [elsewhere(4, "We were at the lake.")]
+
+    _, shown = recalled(
+        [elsewhere(5, "I lost my ring.")], beside=beside, earlier=[told("user: We were at the lake.", 1, 4)]
+    )
+
+    assert shown == ["I lost my ring."]
 
 
 def test_the_same_words_are_recalled_once_and_the_question_itself_never():

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from holdfast import Config, Memory, Price
+from holdfast import Config, Memory, Message, Price
 from holdfast.cli import main
 from holdfast.errors import BadInput, StoreBusy
 from holdfast.jobs.metrics import DEFINITIONS
@@ -123,6 +123,8 @@ def test_prefix_stability_is_the_median_run_of_replies_with_one_prefix(memory):
 
 def test_a_recalled_item_that_the_reply_uses_is_a_hit(memory):
     chat = memory.conversation("old", user="ana")
+    pages = "Today I read page {} of the long book about ships, harbors, ropes and the people who sail."
+    chat.append([Message("user", pages.format(number)) for number in range(40)])  # more than a summary repeats
     chat.record(
         "What a week! My sister Marta collects antique clocks from Vienna, the hall is full of them.", "How lovely."
     )

@@ -228,8 +228,8 @@ class Layered:
         )
         left = room - message_cost(stable) - verbatim.tokens
         known = {item.source.id for part in stable for item in part.items if item.source.kind == "fact"}
-        lines = {item.line for part in stable for item in part.items}
-        recalled = choose_passages(story, known, lines, left, meter, frame_cost("recalled", meter))
+        lines = [item for part in stable for item in part.items]
+        recalled = choose_passages(story, lines, left, meter, frame_cost("recalled", meter))
         left_out = list_left_out(story)
         missing = len(material.facts) - (len(facts.items) if facts in stable else 0)
         if missing:

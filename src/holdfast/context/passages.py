@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from ..text.render import parse_line
 from ..text.sentences import split_sentences
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
 from ..types import Hit, TurnKey
@@ -26,6 +27,17 @@ BEFORE_NEIGHBORS = 11  # once the ten best are shown,
 MAX_NEIGHBOR_CHARS = 400  # unless such a turn is a long one
 _QUESTION = re.compile(r"[?？؟][\"'”’»)\]*_\s]*\Z")
 _LETTERS = re.compile(r"[\W_]+")
+# What the summary of a message leaves out of it: a greeting, and a word or two before the first comma ("Oh well, …").
+_GREETING = re.compile(
+    r"\A\W*(?:hi|hiya|hello|hey|good (?:morning|afternoon|evening)|thanks|thank you|hallo|guten \w+|danke|hola|buen[oa]s \w+|gracias|bonjour|bonsoir"
+    r"|salut|merci|ciao|buon\w+|grazie|olá|oi|bom dia|boa \w+|obrigad[oa]|hoi|goede\w+|bedankt|cześć|dzień dobry|dzięki)"
+    r"(?: (?:there|again|everyone|all))?[!.,…\s]+",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(r"\A\W*[\w'’]+(?: [\w'’]+)?, ")
+LEAST_TOLD_CHARS = (
+    24  # shorter words are also said by accident: they count as told by the summary of their own message alone
+)
 NO_ROOM = "no room in the budget"
 NOTHING_FOUND = "Nothing more about this was found in earlier messages."
 # A question about what was said, or about the user's own life, in the languages that the rules read.
@@ -53,6 +65,28 @@ class Recalled:
     left_out: tuple[Reason, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A summary that the context shows: its words, and the messages that it covers."""
+
+    words: str
+    conversation: str
+    start_seq: int
+    end_seq: int
+
+    def says(self, hit: Hit, words: str) -> bool:
+        """Whether all *words* of *hit* stand in it one after the other, or, in the summary of the message itself, all its sentences."""
+        if f" {words} " in self.words and len(words) >= LEAST_TOLD_CHARS:
+            return True
+        if hit.conversation != self.conversation or not self.start_seq <= hit.seq <= self.end_seq:
+            return False
+        text = _GREETING.sub("", hit.text)
+        return all(
+            f" {_folded(sentence)} " in self.words or f" {_folded(_LEAD.sub('', sentence))} " in self.words
+            for sentence in (span.of(text) for span in split_sentences(text))
+        )
+
+
 @dataclass
 class _Choice:
     """The passages chosen so far, and what is left of the room."""
@@ -61,6 +95,7 @@ class _Choice:
     meter: TokenMeter
     room: int
     hidden: Collection[TurnKey]
+    told: Sequence[_Told]
     chosen: dict[TurnKey, tuple[Hit, Item]] = field(default_factory=dict)
     days: set[tuple[str, ...]] = field(default_factory=set)
 
@@ -97,22 +132,21 @@ def asks_memory(question: str) -> bool:
     return bool(_ASKS.search(text) and _ASKS_MEMORY.search(text))
 
 
-def choose_passages(
-    story: Narrative, facts: Collection[str], lines: Collection[str], room: int, meter: TokenMeter, frame: int
-) -> Recalled:
+def choose_passages(story: Narrative, shown: Sequence[Item], room: int, meter: TokenMeter, frame: int) -> Recalled:
     """
     Choose from the hits of *story* what fits into *room*.
 
-    *facts* are the ids and *lines* the rendered lines that the context shows already; *frame* is the cost of the section's own words.
+    *shown* are the items that the context shows already; *frame* is the cost of the section's own words.
     """
     material, left = story.material, dict[TurnKey, Reason]()
-    wanted = _wanted(story, facts, lines, left)
+    told = _told_by(shown) if material.hits else []
+    wanted = _wanted(story, shown, told, left)
     verbatim = {seq for turn in story.verbatim.turns for seq in turn.seqs}
     here = (material.subject, material.conversation)
     hidden = {
         key for key, one in material.beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim
     }
-    choice = _Choice(material, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden)
+    choice = _Choice(material, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden, told)
     misses = 0
     for rank, (hit, item) in enumerate(wanted, 1):
         if rank == BEFORE_NEIGHBORS:
@@ -135,12 +169,22 @@ def choose_passages(
     return Recalled(_in_order(choice.chosen.values()), sum(one.why == NO_ROOM for one in passed), tuple(passed))
 
 
+def _told_by(shown: Sequence[Item]) -> list[_Told]:
+    """Return what the summaries among *shown* say, as words without marks."""
+    sources = ((item, item.source) for item in shown if item.source.section in ("earlier", "summaries"))
+    return [
+        _Told(f" {_folded(parse_line(item.line))} ", source.conversation, source.start_seq, source.end_seq)
+        for item, source in sources
+    ]
+
+
 def _wanted(
-    story: Narrative, facts: Collection[str], lines: Collection[str], left: dict[TurnKey, Reason]
+    story: Narrative, shown: Sequence[Item], told: Sequence[_Told], left: dict[TurnKey, Reason]
 ) -> list[tuple[Hit, Item]]:
     """Return the hits that may be shown, best first, at most the limit; *left* takes the others with the reason."""
     material, found = story.material, list[tuple[Hit, Item]]()
-    shown, said, seen = set(lines), set[str](), set[TurnKey]()
+    facts = {item.source.id for item in shown if item.source.kind == "fact"}
+    lines, said, seen = {item.line for item in shown}, set[str](), set[TurnKey]()
     asked = _folded(material.query or "")
     for hit in material.hits:
         if turn_key(hit) in seen:
@@ -148,27 +192,34 @@ def _wanted(
         seen.add(turn_key(hit))
         item = hit_item(hit, material.notes.get(turn_key(hit)) if hit.kind == "message" else None)
         words = _folded(hit.text)
-        reason = story.shown_anyway(hit, facts) or _repeated(hit, words, asked, facts, material)
-        if not reason and (item.line in shown or words in said):
+        reason = story.shown_anyway(hit, facts) or _repeated(hit, words, asked, facts, told, material)
+        if not reason and (item.line in lines or words in said):
             reason = "the same words are shown already"
         if not reason and len(found) == material.recall_limit:
             reason = f"no more than {material.recall_limit:,} are recalled"
         if reason:
             left[turn_key(hit)] = _left(hit, reason)
             continue
-        shown.add(item.line)
+        lines.add(item.line)
         said.add(words)
         found.append((hit, item))
     return found
 
 
-def _repeated(hit: Hit, words: str, asked: str, facts: Collection[str], material: Material) -> str:
+def _repeated(hit: Hit, words: str, asked: str, facts: set[str], told: Sequence[_Told], material: Material) -> str:
     """Why a hit would say again what the context says already; empty when it does not."""
     if asked and words == asked:
         return "it asks the same question"
-    if hit.kind == "message" and set(material.quoted.get(turn_key(hit), ())) & set(facts):
+    if hit.kind == "message" and not facts.isdisjoint(material.quoted.get(turn_key(hit), ())):
         return "a fact that is shown says all of it"
-    return ""
+    return "a summary that is shown says all of it" if _is_told(hit, words, told, material) else ""
+
+
+def _is_told(hit: Hit, words: str, told: Sequence[_Told], material: Material) -> bool:
+    """Whether a shown summary says all *words* of a turn; what was replaced since is told with what replaced it."""
+    if hit.kind != "message" or not words or turn_key(hit) in material.notes:
+        return False
+    return any(one.says(hit, words) for one in told)
 
 
 def _question_item(before: Hit) -> Item | None:
@@ -197,8 +248,8 @@ def _add_neighbors(choice: _Choice, best: Sequence[Hit]) -> None:
             if choice.has(turn_key(beside)) or turn_key(hit) not in choice.chosen:
                 continue
             item = hit_item(beside, choice.material.notes.get(turn_key(beside)))
-            said = {_folded(one.text) for one, _ in choice.chosen.values()}
-            if choice.fits(item) and _folded(beside.text) not in said:
+            said, words = {_folded(one.text) for one, _ in choice.chosen.values()}, _folded(beside.text)
+            if choice.fits(item) and words not in said and not _is_told(beside, words, choice.told, choice.material):
                 choice.add(beside, item.because("beside one of the best matches"))
 
 
