@@ -207,7 +207,11 @@ class Conversation:
         return self._scope.id
 
     def append(
-        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+        self,
+        message_or_messages: MessageLike | Sequence[MessageLike],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
     ) -> Receipt:
         """
         Store one message or a list of them; see `holdfast.Conversation.append`.
@@ -215,7 +219,9 @@ class Conversation:
         Without a key the client makes one, so that a request whose answer was lost is sent again and stored once.
         """
         given = checked_messages(message_or_messages, now=utc_now(), max_chars=sys.maxsize)
-        body = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        body: dict[str, Any] = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        if after is not None:
+            body["after"] = after
         once = idempotency_key_of(idempotency_key)
         return self._wire.send(self._scope.call("POST", "/messages", Receipt, body=body, once=once))
 

@@ -379,7 +379,11 @@ class AsyncConversation:
         return self._sync.id
 
     async def append(
-        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+        self,
+        message_or_messages: MessageLike | Sequence[MessageLike],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
     ) -> Receipt:
         """
         Store one message or a list of them, durably and in order.
@@ -387,6 +391,9 @@ class AsyncConversation:
         Args:
             message_or_messages: a `Message`, a mapping in OpenAI's shape, text (a message of the user), or a list of these.
             idempotency_key: the same key with the same messages stores them once.
+            after: the number of the message that they follow, 0 for none, where the user edited a message or asked for
+                another answer.  What followed it is left behind: it stays stored, and no context, search, summary or fact
+                knows it, until a message follows one of it again.
 
         Returns:
             The numbers they got, and what they changed in what is believed.  When the user paused
@@ -397,9 +404,12 @@ class AsyncConversation:
             BadInput: a message cannot be used; nothing was stored.
             Conflict: the conversation began with another ``own_facts``; nothing was stored.
             KeyReused: the key was used with other messages.
+            NotFound: there is no message *after*.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
-        return await asyncio.to_thread(self._sync.append, message_or_messages, idempotency_key=idempotency_key)
+        return await asyncio.to_thread(
+            self._sync.append, message_or_messages, idempotency_key=idempotency_key, after=after
+        )
 
     async def record(
         self,
@@ -420,7 +430,12 @@ class AsyncConversation:
         )
 
     async def load(
-        self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None
+        self,
+        *,
+        start_seq: int | None = None,
+        limit: int | None = None,
+        last: int | None = None,
+        abandoned: bool = False,
     ) -> list[Message]:
         """
         Return the messages as they were stored, oldest first.
@@ -429,8 +444,12 @@ class AsyncConversation:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
             last: only so many, counted from the end of the conversation.
+            abandoned: those of branches that were left behind, too.  Their ``meta`` says ``abandoned``, and
+                ``meta["follows"]`` is the message that one follows, where that is not the one before it.
         """
-        return await asyncio.to_thread(self._sync.load, start_seq=start_seq, limit=limit, last=last)
+        return await asyncio.to_thread(
+            self._sync.load, start_seq=start_seq, limit=limit, last=last, abandoned=abandoned
+        )
 
     async def context(
         self,

@@ -16,6 +16,7 @@ from .context.result import Context
 from .engine import Engine
 from .errors import BadInput, Conflict
 from .ingest.append import rate_reply
+from .privacy.branches import begin_branch, load_branches
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import SELF, Scope, checked_name, conversation_names
 from .store import ConversationRow
@@ -60,7 +61,11 @@ class Conversation:
         return self._named.conversation or ""
 
     def append(
-        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+        self,
+        message_or_messages: MessageLike | Sequence[MessageLike],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
     ) -> Receipt:
         """
         Store one message or a list of them, durably and in order.
@@ -68,6 +73,9 @@ class Conversation:
         Args:
             message_or_messages: a `Message`, a mapping in OpenAI's shape, text (a message of the user), or a list of these.
             idempotency_key: the same key with the same messages stores them once.
+            after: the number of the message that they follow, 0 for none, where the user edited a message or asked for
+                another answer.  What followed it is left behind: it stays stored, and no context, search, summary or fact
+                knows it, until a message follows one of it again.
 
         Returns:
             The numbers they got, and what they changed in what is believed.  When the user paused
@@ -78,12 +86,17 @@ class Conversation:
             BadInput: a message cannot be used; nothing was stored.
             Conflict: the conversation began with another ``own_facts``; nothing was stored.
             KeyReused: the key was used with other messages.
+            NotFound: there is no message *after*.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
+        scope, given = self._scope, message_or_messages
+        if after is not None and not self._incognito:
+            follows = checked_count("after", after) if after else 0
+            given = begin_branch(self._engine.eraser, scope, given, follows, key, self._engine.clock())
         return self._engine.append(
-            self._scope,
-            message_or_messages,
+            scope,
+            given,
             key,
             incognito=self._incognito,
             wanted={
@@ -112,7 +125,14 @@ class Conversation:
             messages.append(Message("assistant", assistant_text, at=at))
         return self.append(messages, idempotency_key=idempotency_key)
 
-    def load(self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None) -> list[Message]:
+    def load(
+        self,
+        *,
+        start_seq: int | None = None,
+        limit: int | None = None,
+        last: int | None = None,
+        abandoned: bool = False,
+    ) -> list[Message]:
         """
         Return the messages as they were stored, oldest first.
 
@@ -120,9 +140,16 @@ class Conversation:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
             last: only so many, counted from the end of the conversation.
+            abandoned: those of branches that were left behind, too.  Their ``meta`` says ``abandoned``, and
+                ``meta["follows"]`` is the message that one follows, where that is not the one before it.
         """
         start = 1 if start_seq is None else max(1, start_seq)
-        return self._engine.load(self._scope, start, limit, None if last is None else checked_count("last", last))
+        most = None if last is None else checked_count("last", last)
+        if not abandoned:
+            return self._engine.load(self._scope, start, limit, most)
+        found = self._engine.store.read(self._scope, load_branches)
+        start = start if most is None or not found else max(start, found[-1].seq - most + 1)
+        return [message for message in found if message.seq >= start][:limit]
 
     def context(
         self,

@@ -335,7 +335,11 @@ class AsyncConversation:
         return self._scope.id
 
     async def append(
-        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+        self,
+        message_or_messages: MessageLike | Sequence[MessageLike],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
     ) -> Receipt:
         """
         Store one message or a list of them; see `holdfast.Conversation.append`.
@@ -343,7 +347,9 @@ class AsyncConversation:
         Without a key the client makes one, so that a request whose answer was lost is sent again and stored once.
         """
         given = checked_messages(message_or_messages, now=utc_now(), max_chars=sys.maxsize)
-        body = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        body: dict[str, Any] = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        if after is not None:
+            body["after"] = after
         once = idempotency_key_of(idempotency_key)
         return await self._wire.send(self._scope.call("POST", "/messages", Receipt, body=body, once=once))
 
@@ -362,7 +368,12 @@ class AsyncConversation:
         return await self.append(messages, idempotency_key=idempotency_key)
 
     async def load(
-        self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None
+        self,
+        *,
+        start_seq: int | None = None,
+        limit: int | None = None,
+        last: int | None = None,
+        abandoned: bool = False,
     ) -> list[Message]:
         """
         Return the messages as they were stored, oldest first.
@@ -371,8 +382,10 @@ class AsyncConversation:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
             last: only so many, counted from the end of the conversation.
+            abandoned: those of branches that were left behind, too.  Their ``meta`` says ``abandoned``, and
+                ``meta["follows"]`` is the message that one follows, where that is not the one before it.
         """
-        query = {"start_seq": start_seq, "last": last}
+        query = {"start_seq": start_seq, "last": last, "abandoned": abandoned}
         return await self._wire.pages(self._scope.call("GET", "/messages", RAW, query=query), Message, limit)
 
     async def context(

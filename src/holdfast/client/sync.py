@@ -329,7 +329,11 @@ class Conversation:
         return self._scope.id
 
     def append(
-        self, message_or_messages: MessageLike | Sequence[MessageLike], *, idempotency_key: str | None = None
+        self,
+        message_or_messages: MessageLike | Sequence[MessageLike],
+        *,
+        idempotency_key: str | None = None,
+        after: int | None = None,
     ) -> Receipt:
         """
         Store one message or a list of them; see `holdfast.Conversation.append`.
@@ -337,7 +341,9 @@ class Conversation:
         Without a key the client makes one, so that a request whose answer was lost is sent again and stored once.
         """
         given = checked_messages(message_or_messages, now=utc_now(), max_chars=sys.maxsize)
-        body = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        body: dict[str, Any] = {"messages": [message_body(message, dated=dated) for message, dated in given]}
+        if after is not None:
+            body["after"] = after
         once = idempotency_key_of(idempotency_key)
         return self._wire.send(self._scope.call("POST", "/messages", Receipt, body=body, once=once))
 
@@ -355,7 +361,14 @@ class Conversation:
             messages.append(Message("assistant", assistant_text, at=at))
         return self.append(messages, idempotency_key=idempotency_key)
 
-    def load(self, *, start_seq: int | None = None, limit: int | None = None, last: int | None = None) -> list[Message]:
+    def load(
+        self,
+        *,
+        start_seq: int | None = None,
+        limit: int | None = None,
+        last: int | None = None,
+        abandoned: bool = False,
+    ) -> list[Message]:
         """
         Return the messages as they were stored, oldest first.
 
@@ -363,8 +376,10 @@ class Conversation:
             start_seq: the first message wanted, from 1.
             limit: at most so many.
             last: only so many, counted from the end of the conversation.
+            abandoned: those of branches that were left behind, too.  Their ``meta`` says ``abandoned``, and
+                ``meta["follows"]`` is the message that one follows, where that is not the one before it.
         """
-        query = {"start_seq": start_seq, "last": last}
+        query = {"start_seq": start_seq, "last": last, "abandoned": abandoned}
         return self._wire.pages(self._scope.call("GET", "/messages", RAW, query=query), Message, limit)
 
     def context(

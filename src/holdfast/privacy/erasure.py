@@ -64,6 +64,7 @@ from ..types import BY_HAND_CONVERSATION, Detector, Evidence, FactChange, Messag
 
 MAX_TRIES = 50
 ERASED = "erased"
+ABANDONED = "abandoned"  # left behind with its branch, see `branches`
 
 Place = tuple[str, str]
 """(subject, conversation) of a conversation."""
@@ -192,6 +193,7 @@ class Eraser:
         reread: int = 0,
         also: Callable[[Erasing], None] | None = None,
         dry_run: bool = False,
+        receipt: bool = True,
     ) -> ErasureReceipt:
         """
         Make the changes that *find* names, with all that follows from them, in one transaction.
@@ -202,6 +204,7 @@ class Eraser:
             reread: the number of a message to read for facts again, 0 for none.
             also: erases more in the same transaction, after the changes.
             dry_run: undo the transaction at its end, and return what it did.
+            receipt: scrub the store of what is gone, and search its bytes for it.
 
         Raises:
             NotFound: *find* does not find what it looks for.
@@ -220,6 +223,9 @@ class Eraser:
                 return ErasureReceipt(dict(removed.rows), "E0", why=why, preview=preview)
             if done is not None:
                 removed, changes = done
+                if not receipt:
+                    self.forget_caches()
+                    return ErasureReceipt(dict(removed.rows), "E0", why="nothing was erased")
                 return replace(self.receipt(removed), changes=tuple(c for c in changes if c.op != "rejected"))
         raise Conflict("others changed this conversation again and again", hint="try again when less is going on")
 
@@ -267,10 +273,13 @@ class Eraser:
                     inside = range(summary.start_seq, summary.end_seq + 1)
                     found = here.messages(start_seq=summary.start_seq, end_seq=summary.end_seq)
                     remaining[place].update((m.seq, m) for m in found if m.seq not in rewrites)
-                    remaining[place].update((seq, m) for seq, m in rewrites.items() if m is not None and seq in inside)
+                    remaining[place].update(
+                        (seq, m) for seq, m in rewrites.items() if m and m.role != ABANDONED and seq in inside
+                    )
         reading = None
         if reread:
-            message = changes.messages[view.scope.subject or SELF, view.scope.conversation or ""][reread]
+            rewritten = changes.messages.get((view.scope.subject or SELF, view.scope.conversation or ""), {})
+            message = rewritten.get(reread)
             row = view.conversation()
             if message is not None and row is not None and row.extracted_seq >= reread and message.role == "user":
                 reading = self.reader.input_of(view, message)
@@ -341,13 +350,16 @@ class Eraser:
                 continue
             new = rewrites[seq]
             removed.count("messages")
-            removed.texts.append(content)
             erasing.contents.append(content)
-            erasing.ledger.append(erased_message(view.scope, seq, content, None if new is None else new.content))
+            if ABANDONED not in (row.message.role, new.role if new else ""):  # else its words are kept
+                removed.texts.append(content)
+                erasing.ledger.append(erased_message(view.scope, seq, content, None if new is None else new.content))
             removed.count("refused", view.remove_rejected(seq, seq))
             view.forget_idempotency_digests(seq, seq)
-            view.remove_docs(subject, "message", [row.doc])
-            if new is None:
+            view.remove_docs(subject, "message", [row.doc] if row.doc else [])
+            if new is not None and new.role == ABANDONED:
+                view.rewrite_message(replace(row, message=new, doc=0))
+            elif new is None:
                 blank = replace(row.message, role=ERASED, name=None, content="", tokens=0, meta={})
                 view.rewrite_message(replace(row, message=blank, doc=0))
             else:

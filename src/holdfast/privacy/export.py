@@ -47,7 +47,7 @@ from ..store import (
 from ..text.validate import MAX_META_DEPTH, is_nested_deeper
 from ..types import Candidate, Evidence, Fact, Message, Summary
 from .consent import ConsentChoices
-from .erasure import ERASED
+from .erasure import ABANDONED, ERASED
 
 FORMAT, VERSION = "holdfast-user", 1
 
@@ -163,11 +163,12 @@ class Exporter:
         ready = [
             (m, index_message(m.message, from_ms(now_ms), self.config.language, self.config.detectors))
             for m in stored
-            if m.message.role != ERASED
+            if m.message.role not in (ABANDONED, ERASED)
         ]
         docs = [build_document(m, one, row.subject) for m, one in ready]
         view.save_user(replace(user, next_doc=user.next_doc + len(stored), version=user.version + 1), now_ms)
-        here.add_messages([replace(m, doc=0) if m.message.role == ERASED else m for m in stored])
+        gone = (ABANDONED, ERASED)
+        here.add_messages([replace(m, doc=0) if m.message.role in gone else m for m in stored])
         here.add_docs(docs)
         here.add_postings(
             (row.subject, "message", term, doc.doc, count)

@@ -80,7 +80,7 @@ def messages_append(
         if wait_s:
             return quota_exceeded(wait_s)
         given = [message.model_dump(exclude_unset=True) for message in body.messages]
-        receipt = chat.append(given, idempotency_key=idempotency_key)
+        receipt = chat.append(given, idempotency_key=idempotency_key, after=body.after)
     quotas.give_back(key, wanted - (0 if receipt.duplicate else len(receipt.seqs)))
     return receipt
 
@@ -90,12 +90,13 @@ def messages_list(
     chat: ConversationDep,
     start_seq: Annotated[int, Query(ge=1, le=2**53, description="The first message wanted.")] = 1,
     last: Annotated[int | None, Query(ge=1, le=2**53, description="Only among the last so many.")] = None,
+    abandoned: Annotated[bool, Query(description="Those of branches that were left behind, too.")] = False,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[Message]:
     """List the messages as they were stored, oldest first."""
     start = start_seq if cursor is None else parse_seq_cursor(cursor)
-    found = chat.load(start_seq=start, limit=limit + 1, last=last)
+    found = chat.load(start_seq=start, limit=limit + 1, last=last, abandoned=abandoned)
     return Page(data=found[:limit], next_cursor=str(found[limit].seq) if len(found) > limit else None)
 
 

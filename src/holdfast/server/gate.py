@@ -37,7 +37,7 @@ from .routing import Route, RouteTable, problem, problem_of
 from .settings import ServerSettings
 
 ORG_HEADER, USER_HEADER = "x-holdfast-org", "x-holdfast-user"
-_OWN_HEADERS = ("", "-User", "-Bot", "-Conversation", "-Store", "-Recall", "-Rating")
+_OWN_HEADERS = ("", "-User", "-Bot", "-Conversation", "-Store", "-Recall", "-Rating", "-History")
 # What OpenAI's client for browsers adds to every request.
 _CLIENT_HEADERS = ("Arch", "Lang", "OS", "Package-Version", "Retry-Count", "Runtime", "Runtime-Version", "Timeout")
 _CORS_HEADERS = ", ".join(

@@ -57,6 +57,9 @@ class Messages(Body):
 
     model_config = _with_example({"messages": [{"role": "user", "content": "I live in Porto."}]})
     messages: Annotated[list[NewMessage], Field(min_length=1, max_length=10_000)]
+    after: Annotated[
+        int | None, Field(ge=0, le=2**53, description="The message that they follow, 0 for none: a branch begins.")
+    ] = None
 
 
 class NewContent(Body):

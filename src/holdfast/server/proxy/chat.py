@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from hashlib import sha256
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from ...context.assemble import LAYERED, Layout
 from ...context.material import Material, TokenMeter
@@ -27,6 +28,7 @@ from ...ingest.redact import redact_secrets
 from ...integrations.turns import INCOMPLETE
 from ...memory import Memory
 from ...types import Message, ReplyUsage, Summary
+from ...user import User
 from ..gate import Grant, Quotas
 from .request import ChatRequest, Inserted, MemoryOptions
 from .shapes import INSTRUCTIONS
@@ -37,10 +39,24 @@ MOST_CANDIDATES = 20  # conversations without a name of the client's among which
 LOCKS = 64
 REPLIES = 10_000
 LONGEST = 2_000  # messages of a conversation that are looked at
+MOST_HISTORY = 2_000  # messages of an older history that are taken in
+REQUEST, HISTORY = (
+    "request",
+    "shown",
+)  # in the meta of an input: its idempotency key, hashed; how much history came with it
 RESPONSE, SHOWN = "response_id", "memory_sha256"  # in the meta of a reply: its id, and what memory was shown before it
 CHAINS = 50  # conversations in which the reply is looked for that a request goes on from
 
 State = Literal["on", "off", "degraded"]
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Flight:
+    """Identical requests that are under way at the same time: where their input is stored, and whether it was answered."""
+
+    chat: str | None = None
+    after: int = 0
+    answered: bool = False
 
 
 @dataclass(slots=True)
@@ -49,7 +65,8 @@ class ProxiedChat:
     One chat on its way through the proxy.
 
     ``chat`` is ``None`` when there is no memory for it.  ``keeps``: its answer is stored.  ``notes`` say what was done,
-    for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes.
+    for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes.  ``after`` is the
+    message that the answer follows, ``branches`` whether the client shows its history, so that others may follow it, too.
     """
 
     state: State
@@ -58,6 +75,9 @@ class ProxiedChat:
     keeps: bool = False
     shown: str = ""
     whose: tuple[Any, ...] = ()
+    after: int = 0
+    branches: bool = False
+    flight: Flight | None = None
     inserted: Sequence[Inserted] = ()
     notes: dict[str, int] = field(default_factory=dict)
 
@@ -76,6 +96,7 @@ class ChatMemory:
         self._memory, self._quotas = memory, quotas
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._replies: dict[tuple[Any, ...], str] = {}  # in which conversation each of the latest replies is
+        self._flights: WeakValueDictionary[tuple[Any, ...], Flight] = WeakValueDictionary()
         config = memory.config
         self._same: Same = lambda sent, stored: (
             sent == stored or (config.redact_messages and redact_secrets(sent, config.detectors) == stored)
@@ -96,38 +117,80 @@ class ChatMemory:
             turn.state, turn.reason = "off", state
             return
         before, new = split(request.shape.said(request.messages))
-        with self._locks[hash((grant.org, grant.bot, wanted.user)) % LOCKS]:
+        turn.whose = (*whose.values(), wanted.user)
+        with self._lock(turn):
             name, chain = wanted.conversation, None
             if wanted.follows is not None:
                 name, chain = self._chain(wanted.follows, name, wanted.user, whose)
-            name = name or self._found(user.conversations(), wanted.user, whose, before, new)
+            flight = turn.flight or Flight()
+            name = flight.chat or name or self._found(user, wanted, whose, before, new)
             chat = self._memory.conversation(name, user=wanted.user, **whose)
-            if chain is not None:
-                before = [*chain, *before]
+            before = [*(chain or ()), *before]
+            place = self._place(chat, wanted, before, new)
+            if flight.chat is not None:
+                place = replace(place, after=flight.after, known=len(new))
             tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
-            after = tail[-1].seq + 1 if tail else 1
-            already = stored(before, new, tail, self._same)
-            first_new = already[0].seq if already else after
             if wanted.rating is not None and wanted.store and any(said.role == "assistant" for said in tail):
                 chat.rate(wanted.rating)
-            if wanted.store and (fresh := new[len(already) :]):
+            first_new, turn.after = place.first_new, place.after
+            older = place.missing or (before[-MOST_HISTORY:] if wanted.history == "store" and not place.end else [])
+            fresh = [*older, *new[place.known :]]
+            if wanted.store and fresh:
+                marks: dict[str, Any] = {HISTORY: len(before)} if before else {}
+                marks |= {REQUEST: wanted.request} if wanted.request else {}
+                fresh = [*fresh[:-1], replace(fresh[-1], meta={**fresh[-1].meta, **marks})]
                 with self._quotas.counting(grant.key, len(fresh) + 1) as wait_s:  # with the answer
                     if wait_s:
                         turn.state, turn.reason = "off", "quota"
                         return
-                    receipt = chat.append(fresh)
+                    receipt = chat.append(fresh, after=None if place.after == place.end else place.after)
                 if receipt.skipped:
                     turn.state, turn.reason = "off", receipt.skipped
                     return
-        turn.chat, turn.keeps, turn.whose = chat, wanted.store, (*whose.values(), wanted.user)
+                first_new = first_new or receipt.seqs[min(len(older), len(receipt.seqs) - 1)]
+                turn.after = receipt.seqs[-1]
+            first_new = first_new or place.end + 1
+            flight.chat, flight.after, turn.branches = name, turn.after, place.branches
+        turn.chat, turn.keeps = chat, wanted.store
         if wanted.recall:
             start = first_new if not before else self._shown_from(chat, before, tail)
-            question = None if wanted.store else _question(new)
+            question = None if wanted.store and fresh else _question(new)
             context = chat.context(question, strategy=Beside(1 if wanted.held else max(1, start)))
             turn.shown = _digest_of_stable(context)
             known = wanted.held and any(message.meta.get(SHOWN) == turn.shown for message in before[-1:] or tail[-1:])
             turn.inserted = _beside(context, request, only_recalled=known)
             turn.notes = _counted(context)
+
+    def _lock(self, turn: ProxiedChat) -> threading.Lock:
+        """Return the lock of a user's chats."""
+        org, bot, _, user = turn.whose
+        return self._locks[hash((org, bot, user)) % LOCKS]
+
+    def flight(self, *names: Any) -> Flight:
+        """Return the flight of a request, one for all that are the same and under way."""
+        return self._flights.setdefault(names, Flight())
+
+    def _place(
+        self, chat: Conversation, wanted: MemoryOptions, before: Sequence[Message], new: Sequence[Message]
+    ) -> Place:
+        """Find where the input of a request belongs; the whole conversation is read only when it is not at the end."""
+        state = chat.state()
+        if state is None:
+            return Place(0, 0, branches=bool(before) or wanted.history == "whole")
+        tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
+        end, same = state.messages, self._same
+        asked = next((one for one in reversed(tail) if one.role == "user"), None)
+        if wanted.request and asked is not None and asked.meta.get(REQUEST) == wanted.request:
+            return Place(end, asked.seq, known=len(new), first_new=asked.seq, branches=True)
+        whole = wanted.history == "whole" or bool(before) or (not wanted.held and _showed_all(chat, asked))
+        if not whole or not new:
+            waiting = waiting_input(new, tail, same)
+            last = tail[-1].seq if tail else 0
+            after = waiting[-1].seq if waiting else last
+            return Place(end, after, len(waiting), waiting[0].seq if waiting else None, branches=bool(waiting))
+        if before and tail and tail[-1].seq == end and _agree(before, tail[-len(before) :], same):
+            return Place(end, end, branches=True)
+        return place_in(chat.load(abandoned=True), end, before, new, same)
 
     def _chain(
         self, follows: str, name: str | None, user: str, whose: Mapping[str, Any]
@@ -138,10 +201,11 @@ class ChatMemory:
         names = [row.conversation for row in newest] if known is None else [known]
         for last in (LOOKED_BACK, LONGEST):
             for one in names:
-                said = self._memory.conversation(one, user=user, **whose).load(last=last)
-                for index in range(len(said) - 1, -1, -1):
-                    if said[index].meta.get(RESPONSE) == follows:
-                        return one, said[: index + 1]
+                said = self._memory.conversation(one, user=user, **whose).load(last=last, abandoned=True)
+                for message in reversed(said):
+                    if message.meta.get(RESPONSE) == follows:
+                        said = self._memory.conversation(one, user=user, **whose).load(abandoned=True)
+                        return one, way_to(said, message.seq)
         return name or follows, ()
 
     def _remember_reply(self, turn: ProxiedChat, name: str) -> None:
@@ -170,7 +234,9 @@ class ChatMemory:
             held = {RESPONSE: name[:200], SHOWN: turn.shown} if name else {}
             if name:
                 self._remember_reply(turn, name)
-            turn.chat.append(replace(answer, meta={**answer.meta, **mark, **spent, **held}))
+            reply = replace(answer, meta={**answer.meta, **mark, **spent, **held})
+            with self._lock(turn):
+                self._answer(turn, turn.chat, reply, whole=whole)
         if used is not None:
             turn.chat.record_usage(
                 used.model[:200],
@@ -179,29 +245,50 @@ class ChatMemory:
                 cached_tokens=used.cached_tokens,
             )
 
+    def _answer(self, turn: ProxiedChat, chat: Conversation, reply: Message, *, whole: bool) -> None:
+        """Store a reply behind its question, once; an earlier reply to the same question is left behind."""
+        if turn.flight is not None and turn.flight.answered:
+            return
+        state = chat.state()
+        end = 0 if state is None else state.messages
+        if turn.branches and turn.after != end:
+            known = children(chat.load(abandoned=True), turn.after)
+            if any(_alike(reply, one, self._same) and not one.meta.get("abandoned") for one in known):
+                return
+            chat.append(reply, after=turn.after)
+        else:
+            chat.append(reply)
+        if turn.flight is not None:
+            turn.flight.answered = whole
+
     def _found(
         self,
-        names: Sequence[str],
-        user: str,
+        user: User,
+        wanted: MemoryOptions,
         whose: Mapping[str, Any],
         before: Sequence[Message],
         new: Sequence[Message],
     ) -> str:
         """Find the one unnamed conversation that all of this request continues; in doubt make a new name."""
-        ours = sorted((name for name in names if name.startswith(UNNAMED)), reverse=True)
+        assert wanted.user is not None
+        newest = (row.conversation for row in user.overview(limit=CHAINS))
+        ours = [name for name in newest if name.startswith(UNNAMED)][:MOST_CANDIDATES]
         likely: dict[Continuation, list[str]] = {}
-        for name in ours[: MOST_CANDIDATES if before else 1]:
-            chat = self._memory.conversation(name, user=user, **whose)
+        for number, name in enumerate(ours):
+            chat = self._memory.conversation(name, user=wanted.user, **whose)
             if not before:
                 tail = chat.load(last=len(new) + LOOKED_BACK)
+                if wanted.request and any(message.meta.get(REQUEST) == wanted.request for message in tail):
+                    return name
+                if number:
+                    continue
                 asked = [message for message in tail if not message.meta.get(INCOMPLETE)]
-                if len(stored(before, new, tail, self._same)) == len(asked):
+                if len(waiting_input(new, tail, self._same)) == len(asked):
                     return name  # its first request, tried again
                 continue
-            most = 2 * (len(before) + len(new)) + LOOKED_BACK
-            kept = chat.load(last=most)
-            whole = len(kept) < most or kept[0].seq == chat.load(limit=1)[0].seq
-            how = continuation(before, new, kept, self._same, whole=whole, brought=name[len(_NAME) :])
+            kept = chat.load(abandoned=True)
+            ways = [continuation(before, new, way, self._same, brought=name[len(_NAME) :]) for way in branches_of(kept)]
+            how = min((one for one in ways if one is not None), default=None)
             if how is Continuation.NEXT:
                 return name
             if how is not None:
@@ -209,7 +296,9 @@ class ChatMemory:
         surest = likely[min(likely)] if likely else []
         if len(surest) == 1:
             return surest[0]
-        older = digest_of(before)  # so that the next request, which shows it too, is known again
+        older = (
+            "" if wanted.history == "store" else digest_of(before)
+        )  # so that the next request, which shows it too, is known again
         named = f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
         return f"{named}-{older}" if older else named
 
@@ -326,24 +415,117 @@ def split(known: Sequence[Message]) -> tuple[list[Message], list[Message]]:
     return list(known[: last + 1]), list(known[last + 1 :])
 
 
-def stored(before: Sequence[Message], new: Sequence[Message], tail: Sequence[Message], same: Same) -> Sequence[Message]:
+def waiting_input(new: Sequence[Message], tail: Sequence[Message], same: Same) -> Sequence[Message]:
     """
     Return the stored messages that the first of *new* are, where *tail* are the store's last ones.
 
-    They are when they wait there for an answer: the request is tried again, or goes on from one that failed.  And they
-    are, all of them, when they were answered and the client asks for another answer: what it shows *before* them fits
-    the store before they were asked better than the store as it is now.
+    They wait there for an answer: the request is tried again, or goes on from one that failed.
     """
     answers = [i for i, m in enumerate(tail) if m.role == "assistant" and not m.meta.get(INCOMPLETE)]
     waiting = [m for m in tail[answers[-1] + 1 if answers else 0 :] if m.role != "assistant"]
     for count in range(min(len(waiting), len(new)), 0, -1):
         if _agree(new[:count], waiting[-count:], same):
             return waiting[-count:]
-    if not waiting and before and new and _agree(new, tail[-len(new) - 1 : -1], same):
-        again = _fit(before, tail[: -len(new) - 1], same)
-        if again > _fit(before, tail, same):
-            return tail[-len(new) - 1 : -1]
     return ()
+
+
+def _showed_all(chat: Conversation, asked: Message | None) -> bool:
+    """Whether the client showed the whole conversation with its last request, so that what it shows now is all, too."""
+    count = asked.meta.get(HISTORY) if asked is not None else None
+    if asked is None or not isinstance(count, int):
+        return False
+    return 0 < sum(message.seq < asked.seq for message in chat.load()) <= count
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """
+    Where the input of a request belongs in a stored conversation.
+
+    It follows message *after*, on which its first *known* messages lie already, from *first_new* on; *end* is the last
+    number that was given.  ``missing`` are messages that the client shows before it and that were never stored.
+    """
+
+    end: int
+    after: int
+    known: int = 0
+    first_new: int | None = None
+    branches: bool = False
+    missing: Sequence[Message] = ()
+
+
+def way_to(tree: Sequence[Message], seq: int) -> list[Message]:
+    """Return the messages that lead to message *seq*, its own included."""
+    there, way = {message.seq: message for message in tree}, list[Message]()
+    before = dict(zip(there, [0, *there], strict=False))
+    while seq in there:
+        way.append(there[seq])
+        follows = there[seq].meta.get("follows")
+        seq = follows if isinstance(follows, int) and follows < seq else before[seq]
+    return way[::-1]
+
+
+def children(tree: Sequence[Message], seq: int) -> list[Message]:
+    """Return the messages that follow message *seq* directly; those of branches that were left behind come first."""
+    there = [0, *(message.seq for message in tree)]
+    found = [m for before, m in zip(there, tree, strict=False) if m.meta.get("follows", before) == seq]
+    return sorted(found, key=lambda message: (not message.meta.get("abandoned"), message.seq))
+
+
+def branches_of(tree: Sequence[Message]) -> list[list[Message]]:
+    """Return the way to the end of each branch, the one in use first."""
+    there = [0, *(message.seq for message in tree)]
+    inner = {m.meta.get("follows", before) for before, m in zip(there, tree, strict=False)}
+    ends = [message for message in reversed(tree) if message.seq not in inner]
+    ends.sort(key=lambda message: bool(message.meta.get("abandoned")))
+    return [way_to(tree, message.seq) for message in ends]
+
+
+def place_in(tree: Sequence[Message], end: int, before: Sequence[Message], new: Sequence[Message], same: Same) -> Place:
+    """
+    Find the place of *new* behind *before* among all branches of a conversation.
+
+    In doubt it goes to the end of the one in use.
+    """
+    live = [message for message in tree if not message.meta.get("abandoned")]
+    after, missing = (live[-1].seq if live else 0), list[Message]()
+    if not before:
+        after = 0
+    else:
+        found = _end_of(tree, before, same)
+        if found is None and before[-1].role == "assistant" and len(before) > 1:  # an answer that the client changed
+            asked = _end_of(tree, before[:-1], same)
+            numbers = {message.seq for message in tree}
+            if asked is not None and (asked + 1 in numbers or asked == end):  # not one that was erased
+                found, missing = asked, [before[-1]]
+        after = after if found is None else found
+    known, first = 0, None
+    for message in new if not missing else ():
+        next_ones = [one for one in children(tree, after) if _alike(message, one, same)]
+        if not next_ones:
+            break
+        known, after = known + 1, next_ones[-1].seq
+        first = first or after
+    return Place(end, after, known, first, branches=True, missing=missing)
+
+
+def _end_of(tree: Sequence[Message], before: Sequence[Message], same: Same) -> int | None:
+    """Return the message with which all that is shown ends; of several the one in use, and the latest."""
+    for shown, spoken in ((before, False), (_spoken(before), True)):
+        ends = [message for message in tree if shown and _alike(shown[-1], message, same)]
+        ends.sort(key=lambda message: (bool(message.meta.get("abandoned")), -message.seq))
+        for message in ends:
+            way = way_to(tree, message.seq)
+            way = _spoken(way) if spoken else way
+            part = min(len(way), len(shown))
+            if _agree(shown[-part:], way[-part:], same):
+                return message.seq
+    for way in branches_of(tree):
+        spoken_way = _spoken(way)
+        for count in range(len(spoken_way), 0, -1):
+            if _aligned(_spoken(before), spoken_way[:count], same) is not None:
+                return spoken_way[count - 1].seq
+    return None
 
 
 class Continuation(IntEnum):
@@ -441,16 +623,6 @@ def shown_from(before: Sequence[Message], tail: Sequence[Message], same: Same) -
         if length and _agree(before[:length], tail[start : start + length], same):
             return tail[start].seq
     return None
-
-
-def _fit(before: Sequence[Message], stored: Sequence[Message], same: Same) -> int:
-    """Count how many of the last messages agree."""
-    fits = 0
-    for ours, theirs in zip(reversed(before), reversed(stored), strict=False):
-        if not _alike(ours, theirs, same):
-            break
-        fits += 1
-    return fits
 
 
 def _agree(sent: Sequence[Message], stored: Sequence[Message], same: Same) -> bool:

@@ -16,9 +16,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from json.decoder import JSONDecoder
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from ...text.validate import parse_rating
 from ..gate import Grant, named_by_header
@@ -160,7 +161,9 @@ class MemoryOptions:
     The user and the conversation that a request names, ``None`` where it does not, and whether to store and recall.
 
     ``follows`` is the reply that the request goes on from, ``rating`` what the user thought of the last one.
-    ``held``: the model's server holds the history, and the request shows what is new.
+    ``held``: the model's server holds the history, and the request shows what is new.  ``history``: ``whole`` when the
+    client shows everything, ``store`` when a history from before the memory shall be taken in.  ``request`` is the
+    idempotency key, hashed.
     """
 
     user: str | None
@@ -170,12 +173,19 @@ class MemoryOptions:
     rating: float | None = None
     follows: str | None = None
     held: bool = False
+    history: str = ""
+    request: str = ""
 
 
 def memory_options(
     fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant, shape: Shape = CHAT
 ) -> MemoryOptions:
-    """Read the options from the *headers* and *fields* of a request, within what the key allows."""
+    """
+    Read the options from the *headers* and *fields* of a request, within what the key allows.
+
+    The headers of hosts name users and conversations only where the key is not one user's own.
+    """
+    host = next((host for host in HOSTS if host.sent(headers)), None)
     metadata = fields.get("metadata")
     inner = metadata if isinstance(metadata, Mapping) else {}
     body = (fields.get("safety_identifier"), fields.get("user"), inner.get("user_id"))
@@ -183,17 +193,65 @@ def memory_options(
     if isinstance(conversation, Mapping):
         conversation = conversation.get("id")
     named, follows = named_by_header(headers, "conversation"), fields.get("previous_response_id")
+    named = _unless_template(named) or (host.conversation(headers) if host is not None else None)
+    user = _unless_template(grant.user)
+    if user is None and host is not None and grant.user is None:
+        user = host.user(headers)
     places = (named, inner.get("conversation_id"), conversation, None if shape is RESPONSES else follows)
     neither = _is_off(headers.get("x-memory", headers.get("x-holdfast-memory")))
     return MemoryOptions(
-        user=grant.user or _first_name(body),
+        user=user or (None if grant.user else _first_name(body)),
         conversation=_first_name(places),
         store=not neither and not _is_off(named_by_header(headers, "store")),
         recall=not neither and not _is_off(named_by_header(headers, "recall")),
         rating=None if neither else parse_rating(named_by_header(headers, "rating") or ""),
         follows=_first_name((follows,)) if shape is RESPONSES else None,
+        history=(named_by_header(headers, "history") or ("whole" if host and host.whole else "")).strip().lower(),
+        request=sha256(key.encode()).hexdigest()[:16] if (key := headers.get("idempotency-key")) else "",
         held=shape is RESPONSES and _first_name((conversation, follows)) is not None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """
+    A chat program that names its users and conversations in headers of its own, the first that is present.
+
+    ``whole``: it shows the whole conversation with every request.
+    """
+
+    name: str
+    users: tuple[str, ...]
+    conversations: tuple[str, ...]
+    whole: bool = False
+
+    def sent(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request is from this program."""
+        return any(_unless_template(headers.get(name)) for name in (*self.users, *self.conversations))
+
+    def user(self, headers: Mapping[str, str]) -> str | None:
+        """Return the name of the user."""
+        return self._first(headers, self.users)
+
+    def conversation(self, headers: Mapping[str, str]) -> str | None:
+        """Return the name of the conversation."""
+        return self._first(headers, self.conversations)
+
+    @staticmethod
+    def _first(headers: Mapping[str, str], names: Sequence[str]) -> str | None:
+        found = (_unless_template(headers.get(name)) for name in names)
+        return next((unquote(name, errors="replace") for name in found if name), None)
+
+
+HOSTS = (
+    Host("Open WebUI", ("x-openwebui-user-id", "x-openwebui-user-email"), ("x-openwebui-chat-id",), whole=True),
+    Host("LiteLLM", ("x-litellm-customer-id", "x-litellm-end-user-id"), ("x-litellm-session-id",)),
+)
+
+
+def _unless_template(name: str | None) -> str | None:
+    """Return a name, unless it is empty or a placeholder that the chat program left as it is: all users would be one."""
+    return None if not name or (name.startswith("{{") and name.endswith("}}")) else name
 
 
 def header_name(name: str) -> str:

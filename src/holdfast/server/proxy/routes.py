@@ -223,6 +223,9 @@ class Proxy:
         elif task:
             turn.reason = f"auxiliary; task={task}"
         else:
+            same = asked.request or sha256(body).hexdigest()
+            names = (grant.org, grant.bot, grant.subject, asked.user, asked.conversation, shape.name, same)
+            turn.flight = self._turns.flight(*names)
             await self._safely(turn, partial(self._turns.begin, request, asked, grant, turn))
             if turn.state == "on" and turn.inserted:
                 body = _written(request, turn, asked.user, grant, upstream)

@@ -165,12 +165,12 @@ SELECT e.org, e.user_id, e.bot, e.subject, e.fact, e.home, e.conversation, e.seq
  WHERE m.content IS NULL OR m.role <> e.role OR substr(m.content, CAST(e.start + 1 AS integer), CAST(e.stop - e.start AS integer)) <> e.quote;
 
 -- name: check_message_doc
--- A message can be searched, unless it was erased.
+-- A message can be searched, unless it was erased or its branch abandoned.
 SELECT m.org, m.user_id, m.bot, m.subject, m.conversation, m.seq, m.doc
   FROM message m
   LEFT JOIN doc d ON d.org = m.org AND d.user_id = m.user_id AND d.bot = m.bot
    AND d.subject = m.subject AND d.kind = 'message' AND d.doc = m.doc
- WHERE m.role <> 'erased' AND (d.doc IS NULL OR d.conversation <> m.conversation OR d.seq <> m.seq);
+ WHERE m.role NOT IN ('erased', 'abandoned') AND (d.doc IS NULL OR d.conversation <> m.conversation OR d.seq <> m.seq);
 
 -- name: check_fact_doc
 -- A live fact can be searched.

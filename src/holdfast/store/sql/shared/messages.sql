@@ -1,11 +1,11 @@
 -- Verbatim messages of one conversation.
 
 -- name: messages
--- Erased messages leave a gap.
+-- Erased messages leave a gap, and so do those of abandoned branches.
 SELECT seq, role, name, content, at, tokens, meta
   FROM message
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation
-   AND seq BETWEEN :start_seq AND :end_seq AND role <> 'erased'
+   AND seq BETWEEN :start_seq AND :end_seq AND role NOT IN ('erased', 'abandoned')
  ORDER BY seq
  LIMIT :limit;
 
@@ -13,7 +13,7 @@ SELECT seq, role, name, content, at, tokens, meta
 SELECT subject, conversation, session, seq, role, name, content, at, tokens, meta
   FROM message
  WHERE org = :org AND user_id = :user_id AND bot = :bot
-   AND subject = :subject AND conversation = :conversation AND seq = :seq AND role <> 'erased';
+   AND subject = :subject AND conversation = :conversation AND seq = :seq AND role NOT IN ('erased', 'abandoned');
 
 -- name: add_message
 INSERT INTO message

@@ -1,0 +1,120 @@
+"""
+Branches of a conversation: what a user left behind by editing, or by asking for another answer.
+
+A message that was left behind keeps its row, with the role ``abandoned``; its words are in the meta.  It is no evidence
+and no document, so contexts, searches, summaries and facts know nothing of it.  Where a branch comes back, its messages
+are read again as edited ones are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from ..errors import NotFound
+from ..scope import Scope
+from ..store import MessageRow, ReadView, effective_consent
+from ..text.validate import MessageLike, checked_messages
+from ..types import Message
+from .erasure import ABANDONED, ERASED, Eraser, ErasureChanges
+
+FOLLOWS = "follows"  # in the meta of a message: the number of the one that it was said after, when that is no longer the one before
+
+
+def begin_branch(
+    eraser: Eraser, scope: Scope, given: MessageLike | Sequence[MessageLike], after: int, key: str | None, now: datetime
+) -> list[Message]:
+    """
+    Make message *after* the last one of the conversation, and return the messages that shall follow it.
+
+    Everything that is not on the way to it is left behind; a message of another branch comes back with what it followed.
+    With a *key* that was used nothing changes, as nothing will be stored.
+
+    Raises:
+        NotFound: there is no such message.
+    """
+    checked = checked_messages(given, now=now, max_chars=eraser.config.max_message_chars)
+    messages = [message if dated else replace(message, at=None) for message, dated in checked]
+    messages[0] = replace(messages[0], meta={**messages[0].meta, FOLLOWS: after})
+    if eraser.store.read(scope, partial(_changes_nothing, key=key)):
+        return messages
+    if eraser.store.read(scope, partial(_leave, after=after)).messages:
+        eraser.change(scope, partial(_leave, after=after), receipt=False)
+    for seq in eraser.store.read(scope, partial(_missing, after=after)):
+        eraser.change(scope, partial(_bring_back, seq=seq), reread=seq, receipt=False)
+    return messages
+
+
+def load_branches(view: ReadView) -> list[Message]:
+    """Return all messages of a conversation with their words, ``meta["abandoned"]`` in those that were left behind."""
+    rows = view.message_rows()
+    found = [row.message for row in rows if row.message.role != ERASED]
+    return [
+        replace(one := _restored(message), meta={**one.meta, ABANDONED: True}) if message.role == ABANDONED else message
+        for message in found
+    ]
+
+
+def _changes_nothing(view: ReadView, key: str | None) -> bool:
+    if effective_consent(view.consent(), view.scope.subject) != "active":
+        return True
+    return key is not None and view.idempotency(key) is not None
+
+
+def _leave(view: ReadView, after: int) -> ErasureChanges:
+    """Name the changes that leave behind what is not on the way to message *after*."""
+    row = view.conversation()
+    rows = view.message_rows() if row is not None else []
+    on_the_way = _way_to(rows, after)
+    behind = {
+        one.message.seq: _left_behind(one.message)
+        for one in rows
+        if one.message.role not in (ERASED, ABANDONED) and one.message.seq not in on_the_way
+    }
+    return ErasureChanges({(row.subject, row.conversation): behind} if row is not None and behind else {})
+
+
+def _missing(view: ReadView, after: int) -> list[int]:
+    """Return the messages on the way to *after* that were left behind, the first one first."""
+    rows = view.message_rows()
+    on_the_way = _way_to(rows, after)
+    return [one.message.seq for one in rows if one.message.role == ABANDONED and one.message.seq in on_the_way]
+
+
+def _bring_back(view: ReadView, seq: int) -> ErasureChanges:
+    row, found = view.conversation(), view.message_rows(start_seq=seq, end_seq=seq)
+    if row is None or not found or found[0].message.role != ABANDONED:
+        return ErasureChanges({})
+    return ErasureChanges({(row.subject, row.conversation): {seq: _restored(found[0].message)}})
+
+
+def _way_to(rows: Sequence[MessageRow], after: int) -> set[int]:
+    """
+    Return the numbers of the messages that lead to message *after*, its own included.
+
+    Raises:
+        NotFound: there is no such message.
+    """
+    there = {row.message.seq: row.message for row in rows if row.message.role != ERASED}
+    if after and after not in there:
+        raise NotFound(f"there is no message {after} in this conversation", hint="load(abandoned=True) lists them")
+    way, at = set[int](), after
+    while at in there and there[at].role == ABANDONED:
+        way.add(at)
+        follows = _restored(there[at]).meta.get(FOLLOWS)
+        at = follows if isinstance(follows, int) else max((seq for seq in there if seq < at), default=0)
+    return way | {seq for seq, message in there.items() if seq <= at and message.role != ABANDONED}
+
+
+def _left_behind(message: Message) -> Message:
+    kept: dict[str, Any] = {"role": message.role, "name": message.name, "content": message.content}
+    kept |= {"tokens": message.tokens, "meta": dict(message.meta)}
+    return replace(message, role=ABANDONED, name=None, content="", tokens=0, meta={ABANDONED: kept})
+
+
+def _restored(message: Message) -> Message:
+    kept = message.meta.get(ABANDONED)
+    return replace(message, **kept) if isinstance(kept, dict) else message

@@ -1,0 +1,146 @@
+"""A message may follow any earlier one: what came after it there is left behind, and no context knows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Memory
+from holdfast.errors import BadInput, NotFound
+from holdfast.testing.embedder import HashEmbedder
+
+
+@pytest.fixture
+def memory():
+    with Memory(embedder=HashEmbedder()) as opened:
+        yield opened
+
+
+def talk(chat, *texts: str, after: int | None = None):
+    roles = ("user", "assistant")
+    return chat.append([{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)], after=after)
+
+
+def texts(chat, **how: bool) -> list[str]:
+    return [message.content for message in chat.load(**how)]
+
+
+def shown(memory, query: str) -> str:
+    context = memory.conversation("later", user="ana").context(query)
+    return "\n".join(str(message["content"]) for message in context.messages)
+
+
+def test_an_edited_message_takes_the_place_of_the_old_one_and_of_what_was_learned_from_it(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!", "My name is Anastasia and I live in Porto.", "Noted!")
+    talk(chat, "My name is Eva.", "Hello Eva!", after=2)
+    memory.digest()
+
+    assert texts(chat) == ["Hello.", "Hi!", "My name is Eva.", "Hello Eva!"]
+    assert sorted(fact.value for fact in memory.user("ana").facts()) == ["Eva"]
+    assert [hit.text for hit in memory.user("ana").search("Porto Anastasia") if "Porto" in hit.text] == []
+    for question in ("Where do I live, in Porto?", "Who is Anastasia?"):
+        assert "Porto" not in shown(memory, question).replace(question, "")
+        assert "Anastasia" not in shown(memory, question).replace(question, "")
+    assert "Porto" not in str(chat.context("Where do I live?").messages)
+    assert memory.doctor().ok
+
+
+def test_what_was_left_behind_is_kept_and_says_so(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!", "My name is Anastasia.", "Noted!")
+    talk(chat, "My name is Eva.", after=2)
+
+    everything = chat.load(abandoned=True)
+    assert [(m.seq, m.content, bool(m.meta.get("abandoned"))) for m in everything] == [
+        (1, "Hello.", False),
+        (2, "Hi!", False),
+        (3, "My name is Anastasia.", True),
+        (4, "Noted!", True),
+        (5, "My name is Eva.", False),
+    ]
+    assert everything[-1].meta["follows"] == 2
+    assert [m.seq for m in chat.load(abandoned=True, last=2)] == [4, 5]
+
+
+def test_a_branch_comes_back_with_what_it_taught(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!", "I live in Porto.", "Noted!")
+    talk(chat, "I live in Kyiv.", "Noted!", after=2)
+    talk(chat, "And I plant beans.", after=4)
+    memory.digest()
+
+    assert texts(chat) == ["Hello.", "Hi!", "I live in Porto.", "Noted!", "And I plant beans."]
+    assert "Porto" in {fact.value for fact in memory.user("ana").facts()}
+    assert "Kyiv" not in {fact.value for fact in memory.user("ana").facts()}
+    assert [m.meta.get("follows") for m in chat.load(abandoned=True)] == [None, None, None, None, 2, None, 4]
+    assert memory.doctor().ok
+
+
+def test_another_answer_leaves_the_question_and_its_facts(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "I live in Porto.", "One.")
+    chat.append({"role": "assistant", "content": "Two."}, after=1)
+
+    assert texts(chat) == ["I live in Porto.", "Two."]
+    assert [fact.value for fact in memory.user("ana").facts()] == ["Porto"]
+
+
+def test_a_conversation_can_begin_again(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "I live in Porto.", "Noted!")
+    talk(chat, "I live in Kyiv.", "Noted!", after=0)
+
+    assert texts(chat) == ["I live in Kyiv.", "Noted!"]
+    assert [fact.value for fact in memory.user("ana").facts()] == ["Kyiv"]
+
+
+def test_a_branch_is_begun_once_under_one_key(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!", "One?", "Yes.")
+    first = chat.append("Two?", after=2, idempotency_key="k")
+    chat.append({"role": "assistant", "content": "No."})
+    again = chat.append("Two?", after=2, idempotency_key="k")
+
+    assert (again.seqs, again.duplicate) == (first.seqs, True)
+    assert texts(chat) == ["Hello.", "Hi!", "Two?", "No."]
+
+
+def test_summaries_forget_what_was_left_behind(memory):
+    chat = memory.conversation("c", user="ana")
+    for number in range(14):
+        talk(chat, f"I plant {'dahlias' if number == 3 else 'beans'} in bed {number}.", "Good.")
+    chat.end()
+    memory.digest()
+    assert "dahlias" in "".join(summary.text for summary in chat.summaries())
+    talk(chat, "I plant leeks.", "Good.", after=4)
+    memory.digest()
+
+    assert "dahlias" not in "".join(summary.text for summary in chat.summaries())
+    assert memory.doctor().ok
+
+
+def test_branches_go_with_an_export_and_with_the_user(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!", "My name is Anastasia.", "Noted!")
+    talk(chat, "My name is Eva.", after=2)
+    whole = memory.user("ana").export()
+    with Memory(embedder=HashEmbedder()) as other:
+        other.import_(whole)
+        assert texts(other.conversation("c", user="ana"), abandoned=True) == texts(chat, abandoned=True)
+        assert texts(other.conversation("c", user="ana")) == ["Hello.", "Hi!", "My name is Eva."]
+        assert other.doctor().ok
+    memory.user("ana").erase()
+    assert chat.load(abandoned=True) == []
+
+
+def test_a_message_that_is_not_there_cannot_be_followed(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!")
+
+    with pytest.raises(NotFound, match="no message 7"):
+        chat.append("And?", after=7)
+    with pytest.raises(BadInput):
+        chat.append("And?", after=-1)
+    memory.user("ana").pause()
+    assert chat.append("And?", after=1).skipped == "paused"
+    assert texts(chat) == ["Hello.", "Hi!"]
