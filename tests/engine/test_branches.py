@@ -144,3 +144,20 @@ def test_a_message_that_is_not_there_cannot_be_followed(memory):
     memory.user("ana").pause()
     assert chat.append("And?", after=1).skipped == "paused"
     assert texts(chat) == ["Hello.", "Hi!"]
+
+
+@pytest.mark.parametrize("how", ["message", "fact", "edit"])
+def test_what_is_erased_does_not_live_on_in_a_branch(memory, how):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "I live in Porto.", "Noted!", "I still live in Porto, by the river.", "Nice!")
+    talk(chat, "I plant beans.", after=2)
+    if how == "message":
+        chat.forget(1)
+    elif how == "fact":
+        memory.user("ana").forget(memory.user("ana").facts()[0].id)
+    else:
+        chat.edit(1, "I live somewhere.")
+
+    assert "Porto" not in str(chat.load(abandoned=True))
+    assert "Porto" not in str(memory.user("ana").export())
+    assert memory.doctor().ok

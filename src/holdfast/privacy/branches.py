@@ -3,7 +3,8 @@ Branches of a conversation: what a user left behind by editing, or by asking for
 
 A message that was left behind keeps its row, with the role ``abandoned``; its words are in the meta.  It is no evidence
 and no document, so contexts, searches, summaries and facts know nothing of it.  Where a branch comes back, its messages
-are read again as edited ones are.
+are read again as edited ones are.  When something of the conversation is edited or erased, what was left behind there is
+erased with it, as it may hold the same words.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def _leave(view: ReadView, after: int) -> ErasureChanges:
         for one in rows
         if one.message.role not in (ERASED, ABANDONED) and one.message.seq not in on_the_way
     }
-    return ErasureChanges({(row.subject, row.conversation): behind} if row is not None and behind else {})
+    return ErasureChanges({(row.subject, row.conversation): behind} if row is not None and behind else {}, branch=True)
 
 
 def _missing(view: ReadView, after: int) -> list[int]:
@@ -88,7 +89,7 @@ def _bring_back(view: ReadView, seq: int) -> ErasureChanges:
     row, found = view.conversation(), view.message_rows(start_seq=seq, end_seq=seq)
     if row is None or not found or found[0].message.role != ABANDONED:
         return ErasureChanges({})
-    return ErasureChanges({(row.subject, row.conversation): {seq: _restored(found[0].message)}})
+    return ErasureChanges({(row.subject, row.conversation): {seq: _restored(found[0].message)}}, branch=True)
 
 
 def _way_to(rows: Sequence[MessageRow], after: int) -> set[int]:

@@ -76,7 +76,7 @@ class ErasureChanges:
     The messages to rewrite, by place and number (``None``: erase), and the facts to delete.
 
     ``whole``: no quote from these messages stays; otherwise a quote stays where its message still says it, and
-    the facts ``kept``, by id, quote what is left.
+    the facts ``kept``, by id, quote what is left.  ``branch``: the messages only move into or out of a branch.
     """
 
     messages: Mapping[Place, Mapping[int, Message | None]]
@@ -84,6 +84,7 @@ class ErasureChanges:
     whole: bool = True
     refusals: bool = False
     kept: frozenset[str] = frozenset()
+    branch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +279,7 @@ class Eraser:
                     )
         reading = None
         if reread:
-            rewritten = changes.messages.get((view.scope.subject or SELF, view.scope.conversation or ""), {})
-            message = rewritten.get(reread)
+            message = changes.messages.get((view.scope.subject or SELF, view.scope.conversation or ""), {}).get(reread)
             row = view.conversation()
             if message is not None and row is not None and row.extracted_seq >= reread and message.role == "user":
                 reading = self.reader.input_of(view, message)
@@ -333,6 +333,9 @@ class Eraser:
         items = view.clear_items()  # a framework's copies of the conversation hold the old words, too
         if items:
             removed.count("items", items)
+        if not changes.branch:  # what was left behind may hold the same words
+            behind = [row.message.seq for row in view.message_rows() if row.message.role == ABANDONED]
+            rewrites = {**rewrites, **dict.fromkeys(behind)}
         seqs, subject = sorted(rewrites), view.scope.subject or SELF
 
         def gone(evidence: Evidence) -> bool:
@@ -345,13 +348,13 @@ class Eraser:
         if changes.kept:
             blank_quotes(view, {seq: new.content for seq, new in rewrites.items() if new}, changes.kept, now_ms)
         for row in view.message_rows(start_seq=seqs[0], end_seq=seqs[-1]):
-            seq, content = row.message.seq, row.message.content
+            seq, content = row.message.seq, row.message.meta.get(ABANDONED, {}).get("content", row.message.content)
             if seq not in rewrites:
                 continue
             new = rewrites[seq]
             removed.count("messages")
             erasing.contents.append(content)
-            if ABANDONED not in (row.message.role, new.role if new else ""):  # else its words are kept
+            if not changes.branch:  # else its words are kept
                 removed.texts.append(content)
                 erasing.ledger.append(erased_message(view.scope, seq, content, None if new is None else new.content))
             removed.count("refused", view.remove_rejected(seq, seq))
@@ -460,8 +463,7 @@ def distinctive_words(text: str) -> frozenset[str]:
 
 def every_word(text: str) -> frozenset[str]:
     """Return every word of *text*, and its signs."""
-    runs = [run.casefold() for run in _RUN.findall(text)]
-    return distinctive_words(text) | frozenset(runs)
+    return distinctive_words(text) | {run.casefold() for run in _RUN.findall(text)}
 
 
 def remove_unsupported(
