@@ -12,9 +12,9 @@ from holdfast import Memory
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.model import unreachable_url
 
-from ..server.proxy.conftest import served
+from .conftest import served
 
-FILE = Path(__file__).parent.parent.parent / "deploy/open-webui/holdfast_filter.py"
+FILE = Path(__file__).parents[3] / "deploy/open-webui/holdfast_filter.py"
 ANA = {"id": "u-1", "name": "Ana", "valves": {"remember": True}}
 
 
