@@ -642,7 +642,7 @@ class Engine:
             for row in facts
             if is_current(row, now_ms) and (not chosen or effective_consent(chosen, row.fact.subject) == "active")
         ]
-        others = other_conversations(view) if strategy.recalls else []
+        others, begins = other_conversations(view) if strategy.recalls else [], strategy.recalls and view.scope.general
         known, today = view.prefix(variant), self.clock().date()
         over = [fact for fact in believed if is_past_plan(fact, today)]
         material = Material(
@@ -666,7 +666,7 @@ class Engine:
             roll=summarize_conversation,
             labels=_labels(view, facts),
             subject=view.scope.subject or SELF,
-            earlier=earlier_summaries(view, others, row, self.config.detectors) if others else (),
+            earlier=earlier_summaries(view, others, row, self.config.detectors) if others or begins else (),
             documents=view.user().next_doc,
         )
         return material, Prefix.loads(*known) if known else None

@@ -325,3 +325,25 @@ def test_what_was_written_by_hand_has_no_story_made_again(memory: Memory, clock:
 
     assert story(memory, "luna").lines
     assert [job for job in memory.jobs() if job.kind == "story"] == []
+
+
+def test_the_general_story_stands_beside_that_of_a_subject_when_asked_for(memory: Memory, clock: FakeClock) -> None:
+    """With `general=True` also in the first chat about a subject; without it, and to other users, never."""
+    for month, news in (
+        ("may", "started pottery in Lindau"),
+        ("june", "fired the first bowl"),
+        ("july", "sold a vase at the fair"),
+    ):
+        chat = memory.conversation(month, user="ana")
+        chat.record(f"I {news}, on a Tuesday evening after work.", "Well done.")
+        chat.end()
+        clock.advance(days=20)
+    memory.digest()
+    assert len(memory.user("ana").story().lines) >= 3
+
+    def shown(user: str, **more: bool) -> str:
+        context = memory.conversation("first", user=user, subject="shop").context("What's new?", **more)
+        return "".join(section.text for section in context.sections if section.name == "earlier")
+
+    assert "sold a vase at the fair" in shown("ana", general=True)
+    assert shown("ana") == shown("bob", general=True) == ""

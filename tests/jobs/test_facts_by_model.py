@@ -317,3 +317,35 @@ def test_how_many_turns_the_extractor_is_shown_is_a_setting():
 
     assert [text.count(" user") for text in (first[0], first[2], second[0], second[2])] == [0, 3, 2, 3]
     world.memory.close()
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_an_extractor_that_answers_facts_to_everything_is_read_in_one_call(form):
+    """JSON of content, category and confidence, or rows of four columns; the summary is the rules' then."""
+    answers = {
+        "json": '[{"content": "Had a webhook outage in January", "category": "history", "confidence": 0.9}]',
+        "csv": "history,had_outage,webhook outage in January,0.9",
+    }
+    asked = []
+    memory = Memory(":memory:", llm=lambda messages: asked.append(messages) or answers[form])
+    chat = memory.conversation("c", user="ana")
+    chat.record("As for January, there was that webhook outage in January for us.", "I see.")
+    chat.end()
+    memory.digest()
+
+    assert any("webhook outage in January" in fact.text for fact in memory.user("ana").facts())
+    assert (len(asked), len(chat.summaries()), memory.jobs(), memory.user("ana").rejected()) == (1, 1, [], [])
+    memory.close()
+
+
+@pytest.mark.parametrize("nothing", ["", "NONE", "```csv\n```", "[]"])
+def test_nothing_is_an_answer_to_any_call(nothing):
+    asked = []
+    memory = Memory(":memory:", llm=lambda messages: asked.append(messages) or nothing)
+    chat = memory.conversation("c", user="ana")
+    chat.record("Out there it is the gravel bike that carries me.", "Nice.")
+    chat.end()
+    memory.digest()
+
+    assert (len(asked), len(chat.summaries()), memory.jobs()) == (1, 1, [])
+    memory.close()

@@ -34,6 +34,7 @@ BY_HAND = {
 }
 TOOLS = {
     "get_context": "Conversation.context",
+    "get_story": "User.story",
     "list_memories": "User.facts",
     "memory_history": "User.history",
     "search_memory": "User.search",

@@ -22,6 +22,7 @@ NAMES = [
     "add_memory",
     "delete_memory",
     "get_context",
+    "get_story",
     "list_memories",
     "memory_history",
     "search_memory",
@@ -46,7 +47,7 @@ def ana(memory):
     return tools(memory, lambda _context: MemoryOwner("ana"))
 
 
-def test_seven_tools_say_what_they_do(ana):
+def test_eight_tools_say_what_they_do(ana):
     found = using(ana, lambda client: client.list_tools()).tools
     assert sorted(tool.name for tool in found) == NAMES
     for tool in found:
@@ -182,3 +183,26 @@ def test_every_argument_of_a_tool_is_described(ana):
     for tool in using(ana, lambda client: client.list_tools()).tools:
         for name, schema in tool.input_schema["properties"].items():
             assert len(schema["description"]) > 15, (tool.name, name)
+
+
+def test_the_story_of_a_subject_is_told_to_its_user_alone(memory):
+    """Of any subject of the user, by name; a key of one subject hears of no other."""
+    for month, subject, news in (
+        ("may", "luna", "limps on the left leg after the walk to the harbour"),
+        ("june", "luna", "limps less since the rest"),
+        ("july", "luna", "runs in the park of Lindau again"),
+    ):
+        chat = memory.conversation(month, user="ana", subject=subject)
+        chat.record(f"Luna {news}.", "Noted.")
+        chat.end()
+    memory.digest()
+
+    def told(subject, owner):
+        server = tools(memory, lambda _context: owner)
+        answer = using(server, lambda client: client.call_tool("get_story", {"subject": subject}))
+        return answer.structured_content["result"]
+
+    assert "Lindau" in told("Luna", MemoryOwner("ana"))
+    assert told(None, MemoryOwner("ana")) == ""
+    assert told("Luna", MemoryOwner("bob")) == ""
+    assert told("luna", MemoryOwner("ana", subject="max")) == ""

@@ -106,6 +106,8 @@ def short_digest(text: str) -> str:
 MAX_NAME_CHARS = 40
 MAX_RECALLED_CHARS = 600  # one recalled item; the answer is rarely further in, and ten have to fit
 BRIEF_WORDS = 12
+BRIEF_EARLIER_WORDS = 16
+_OPENING = re.compile(r"^(?:\[[\d –to-]+\] )?(?:user: )?")
 SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
 
 
@@ -229,8 +231,10 @@ def earlier_item(summary: Summary) -> Item:
 
 
 def earlier_brief_item(summary: Summary) -> Item:
-    """Render the days of another conversation and what it was about, where there is no room for its summary."""
-    full, short = earlier_item(summary), _earlier(summary, f"in brief: {about(summary)}", brief=True)
+    """Render the days of another conversation and how it began, where there is no room for its summary."""
+    words = _OPENING.sub("", summary.text).split()
+    begun = " ".join(words[:BRIEF_EARLIER_WORDS]) + (" …" if len(words) > BRIEF_EARLIER_WORDS else "")
+    full, short = earlier_item(summary), _earlier(summary, f"in brief: {begun or about(summary)}", brief=True)
     return full if len(full.line) <= len(short.line) else short
 
 

@@ -42,7 +42,7 @@ _NOTHING = re.compile(
         (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional|lasting|user)){0,3}
             (?:\ (?:facts?|changes?|updates?|episodes?|memories|statements|information|rows?))?
             (?:\ (?:to\ (?:record|report|extract|note|add|remember|store)|found|changed|stated|worth\ (?:recording|noting)))?
-      | n/?a | null | empty | nil
+      | n/?a | null | empty | nil | csv | json
       | keine?(?:\ neuen?)?(?:\ (?:fakten|tatsachen|änderungen|einträge))?(?:\ (?:festzuhalten|zu\ notieren|gefunden))? | nichts(?:\ neues)?
       | ning[uú]n[oa]?s?(?:\ (?:hechos?|datos?)(?:\ (?:que|para)\ (?:registrar|anotar))?)? | nada(?:\ (?:que\ registrar|nuevo))?
       | no\ hay\ (?:hechos|datos|nada)(?:\ nuevos)?(?:\ (?:que|para)\ (?:registrar|anotar))?

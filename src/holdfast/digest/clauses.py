@@ -324,8 +324,7 @@ class ClauseReader:
             if person is None or person.is_self:
                 return None
             name = re.match(r"[^\W_][\w-]*", head)
-            assert name is not None
-            if words[0].endswith("'s") and self._owns([word.lower() for word in words[1:5]]):
+            if name is None or (words[0].endswith("'s") and self._owns([word.lower() for word in words[1:8]])):
                 return None  # "Sam's exam got moved" says nothing of Sam
             return person, _label(person), _opened(head[name.end() :])
         own = re.match(r"(?i)(?:my|our)\s+", head) or self._the.match(head)
@@ -335,7 +334,8 @@ class ClauseReader:
 
     def _owns(self, following: Sequence[str]) -> bool:
         """Whether "'s" before these words means whose: "my sister's name is", "my brother's exam got moved"."""
-        if any(word in ("is", "are", "was") for word in following):
+        dated = following[1:2] in (["on"], ["from"], ["in"])  # "Luna's creatinine on 3 March was"
+        if any(word in ("is", "are", "was") for word in following[: None if dated else 4]):
             return True
         verb = next((at for at, word in enumerate(following) if word in _FINITE or self._is_verb(word)), 0)
         return 0 < verb < 3 and not any(word in _NO_NOUN or self._is_adverb(word) for word in following[:verb])
@@ -346,7 +346,7 @@ class ClauseReader:
         for place, token in enumerate(tokens[1:7] if len(tokens) > 1 else (), 1):
             low = token[0].lower()
             contracted = low.endswith("'s") and len(tokens) > place + 1
-            contracted = contracted and not self._owns([other[0].lower() for other in tokens[place + 1 : place + 5]])
+            contracted = contracted and not self._owns([other[0].lower() for other in tokens[place + 1 : place + 8]])
             if low in ("i", "me") and tokens[place - 1][0].lower() in ("and", "n"):
                 continue
             if low in _PRONOUNS or (low in self._denied and place > 1):

@@ -29,7 +29,7 @@ from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..text.validate import replace_unstorable
 from ..types import Candidate, Fact, Lifetime, Message, Modality
-from .answers import answer_text, is_empty_answer, is_refusal, says_nothing, strip_fences
+from .answers import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
 from .grammar import load_language
 from .grounding import in_other_language, locate_quote, verify_translation
 from .mentions import UNIQUE, SubjectNames, subject_name, without_owner
@@ -365,6 +365,11 @@ class Extraction:
     dropped: list[tuple[Candidate, str]] = field(default_factory=list)
     problems: tuple[str, ...] = ()
 
+    def since(self, seq: int) -> Extraction:
+        """Return what rests on message *seq* and those after it."""
+        dropped = [pair for pair in self.dropped if pair[0].seq >= seq]
+        return replace(self, candidates=[one for one in self.candidates if one.seq >= seq], dropped=dropped)
+
 
 def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extraction:
     """
@@ -378,6 +383,22 @@ def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extract
         return Extraction()
     whole = answer_text(answer)
     return parse_fact_rows(whole.text, window, source=source, cut=whole.cut)
+
+
+def facts_alone(answer: Answer) -> str | None:
+    """
+    Return the rows of an answer that holds facts and nothing else, ``NONE`` for one that says nothing; else ``None``.
+
+    An extractor of one's own may answer so whatever it is asked for.
+    """
+    inner = strip_fences(answer.text).strip()
+    if answer.finish != "stop" or is_refusal(inner):
+        return None
+    if says_nothing(answer) or is_empty_answer(inner):
+        return "NONE"
+    if any(parse_parts(inner)):
+        return None
+    return inner if parse_rows(inner).rows else None
 
 
 def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool = False) -> Extraction:

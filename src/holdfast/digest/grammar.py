@@ -133,6 +133,9 @@ class PatternLanguage:
         self.filler: str = settings.get("filler", "")
         self.weak = frozenset(settings.get("weak", "").split())
         self.versioned = frozenset(settings.get("versioned", "").split())
+        self.no_item = re.compile(
+            settings.get("no_item", r"(?!)"), re.IGNORECASE
+        )  # where a list ends, and a clause begins
         self.separators: str = settings.get("separators", r"\s*,\s*")
         self.joint = re.compile(settings.get("joint", r"\s(?:and|or|&)\s"), re.IGNORECASE)
         self.numbers = {word: number for number, words in settings.get("numbers", {}).items() for word in words.split()}

@@ -99,6 +99,10 @@ _TAIL = re.compile(
     r" (?:every|each|on|in|at|twice|once|three times|next|this|with|for|after|before|by|\() ?.*$", re.IGNORECASE
 )
 _DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
+_BARE_DOING = re.compile(
+    r"(run|jog|swim|cycle|walk|meditate|row|hike|journal|smoke|commute|fast) (?:\d|every|each|daily|twice|once|three)",
+    re.I,
+)
 _BRANDS = frozenset(("possession", "tech"))
 _LEAST_CHARS = 3
 _LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -695,6 +699,10 @@ class KnownValue:
             short, bare = _DOING.sub("", words), _TAIL.sub("", words)
             found += [short, _TAIL.sub("", short), bare, _GO.sub("", bare)]
             found = [_ARTICLE.sub("", name) for name in found]
+        if self.category == "schedule" and (plain := _BARE_DOING.match(words)):
+            verb = plain[1].lower()
+            doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb.removesuffix("e")
+            found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
         if self.category in _BRANDS and " " in words:
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
         if self.category == "appointment":

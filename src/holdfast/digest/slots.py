@@ -67,6 +67,8 @@ def read_slot(
         return [one] if one and not _belongs_elsewhere(language, spec, one) else []
     values = []
     for first, last in _parts(language, text, start, end):
+        if values and language.no_item.match(text, first):
+            break  # "allergic to chicken and weighs 12 kg"
         one = reader(language, spec, text, first, last, lower_case)
         if one is None or len(values) >= _MAX_ITEMS or _belongs_elsewhere(language, spec, one):
             break

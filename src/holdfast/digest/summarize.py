@@ -70,10 +70,11 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
     ``actions`` plans, decisions and advice with the name of who spoke.
     """
     reading = read(messages)
+    units = list({(unit.speaker, unit.text.casefold()): unit for unit in reversed(reading.units)}.values())[::-1]
     budget = min(MOST_WORDS, max(LEAST_WORDS, SHARE * reading.total_words))
     speaking = len({unit.message for unit in reading.units}) or 1
     chosen = select(
-        reading.units,
+        units,  # what one says again is said once
         budget,
         per_message=max(2, math.ceil(8 / speaking)),
         least=MIN_SENTENCE_SCORE,

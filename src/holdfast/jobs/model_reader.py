@@ -15,7 +15,7 @@ from typing import Literal, TypeVar
 from ..config import Config
 from ..context.material import fact_item, summary_item
 from ..digest import episode_answers, fact_answers, rules
-from ..digest.answers import answer_text, build_summary, numbers_in, parse_parts, parse_summary
+from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.chunk import count_exchanges, find_closed_chunks, open_chunk
 from ..digest.endings import find_endings
 from ..digest.episode_answers import ParsedEpisodes, SaidBefore, parse_story
@@ -31,6 +31,7 @@ from ..digest.summarize import (
     in_order,
     most_tokens,
     shown_talks,
+    summarize_chunk,
     summary_tokens,
 )
 from ..embed.protocol import dequantize
@@ -387,8 +388,9 @@ class ModelReader:
         unread = max(span[0], excerpt.row.read_seq + 1 if excerpt.row else 0)
         text = format_sections(self._sections(scope, excerpt, whole=True, unread=unread))
         answer = self.client.ask(scope, self.client.request("combined", prompt, text, key, constant=categories))
-        whole = answer_text(answer)
-        parts = parse_parts(whole.text)
+        alone = fact_answers.facts_alone(answer)
+        whole = answer_text(answer) if alone is None else AnswerText(alone, cut=False)
+        parts = parse_parts(whole.text) if alone is None else {"episodes": "", "facts": alone}
         last = [name for name in parts if name][-1:]
 
         def summary() -> SummaryDraft:
@@ -422,14 +424,11 @@ class ModelReader:
                 return None
             rows = parts["facts"] or "NONE"
             extraction = fact_answers.parse_fact_rows(rows, self._parser_window(scope, excerpt), source=source)
-            extraction = replace(
-                extraction,
-                candidates=[one for one in extraction.candidates if one.seq >= unread],
-                dropped=[pair for pair in extraction.dropped if pair[0].seq >= unread],
-            )
+            extraction = extraction.since(unread)
             return self._with_character(scope, fresh, self.ground(scope, excerpt, extraction))
 
-        combined = CombinedAnswer(_usable(summary), _usable(episodes), _usable(facts))
+        draft = _usable(summary) if alone is None else summarize_chunk(excerpt.messages)
+        combined = CombinedAnswer(draft, _usable(episodes), _usable(facts))
         if combined == CombinedAnswer(None, None, None):
             raise BadAnswer("nothing of the answer can be used")
         return combined, total_tokens(answer)

@@ -515,6 +515,8 @@ def earlier_summaries(
     for summary in sorted(found, key=lambda one: one.start_seq):
         talks.setdefault(summary.conversation, []).append(summary)
     believed = [one for name, told in talks.items() for one in without_changed(view.at(subject, name), told)]
+    if view.scope.general and subject != SELF:
+        believed += _story_of_others(view.at(SELF, ""))[0]
     return sorted([*believed, *story], key=_newest_first)
 
 

@@ -94,7 +94,7 @@ class ErasedRows(BaseModel):
 
 
 def tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
-    """Return seven tools, three resources and two prompts over *memory*; *identify* names the user of each call."""
+    """Return eight tools, three resources and two prompts over *memory*; *identify* names the user of each call."""
     calls = (*_reading(memory, identify), *_writing(memory, identify))
     server: MCPServer[Any] = MCPServer(
         "holdfast",
@@ -124,6 +124,10 @@ MinRelevance = Annotated[float, Field(description="Leave out what is less releva
 MemoryId = Annotated[str, Field(description="The id of a fact, as search_memory and list_memories return it.")]
 DryRun = Annotated[bool, Field(description="Erase nothing; say which facts would go, and which would stay.")]
 ConversationId = Annotated[str, Field(description="The id of the conversation that the reply belongs to.")]
+OptionalSubject = Annotated[
+    str | None,
+    Field(description="A pet, person or project that the user speaks of, by any of its names; empty for the user."),
+]
 General = Annotated[bool, Field(description="Of a project: also what was said outside of any project.")]
 BudgetTokens = Annotated[int, Field(description="The most tokens the context may have.", ge=1)]
 Aliases = Annotated[
@@ -179,10 +183,17 @@ def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
         context = await _call(chat.context, query, budget_tokens=budget_tokens, general=general)
         return str(context.to_text())
 
+    async def get_story(ctx: Context[Any, Any], subject: OptionalSubject = None) -> str:
+        """Return what happened over all conversations, a dated line each, oldest first: of the user, or of someone they speak of."""
+        owner = identify(ctx)
+        about = None if owner.subject else subject or None  # who may see one subject names no other
+        return str((await _call(owner.open_user(memory).story, about)).text)
+
     return [
         (search_memory, "Search memory", READS),
         (list_memories, "List memories", READS),
         (memory_history, "History of a memory", READS),
+        (get_story, "What happened so far", READS),
         (get_context, "Context for a reply", READS),
     ]
 

@@ -193,3 +193,37 @@ def test_no_sentence_of_me_is_written_into_the_template():
 
     assert re.findall(r"[A-Za-z]{2,}", plain) == []
     assert load_texts("me").day(None) == ""
+
+
+def tell_of_luna(memory, name="Lindau"):
+    """Three conversations about a dog, the last with *name* in it."""
+    for month, news in (
+        ("may", "limps after the walk"),
+        ("june", "limps less since the rest"),
+        ("july", f"runs in the park of {name} again"),
+    ):
+        chat = memory.conversation(month, user="ana", subject="luna")
+        chat.record(f"Luna {news}.", "Noted.")
+        chat.end()
+    memory.digest()
+
+
+def test_the_story_of_a_subject_is_shown_and_goes_with_what_it_rests_on(me, memory):
+    assert '<section id="story" aria-labelledby="story-title" data-live="summary. erased" hidden>' in me.get("/me").text
+
+    tell_of_luna(memory)
+    page = me.get("/me").text
+    assert "What happened so far: Luna" in page
+    assert "runs in the park of Lindau again" in page
+    assert page.count("<h1>") == 1
+
+    memory.conversation("july", user="ana", subject="luna").clear()
+    assert "Lindau" not in me.get("/me").text
+
+
+def test_the_story_is_text_on_both_pages(me, memory, sign_in):
+    tell_of_luna(memory, "<img src=x onerror=alert(1)> Lindau")
+
+    for page in (me.get("/me"), sign_in("operator").get("/dashboard/users/ana")):
+        assert "Lindau" in page.text
+        assert "<img src=x" not in page.text

@@ -24,7 +24,7 @@ from ...clock import from_ms
 from ...errors import NotFound
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
-from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Subject
+from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Story, Subject
 from ...user import User
 from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
@@ -34,6 +34,7 @@ from .layout import Form, FormDep, events_address, here, render, see_other
 
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
+MOST_STORIES = 50
 OWNER: frozenset[Role] = frozenset(("user",))
 
 
@@ -129,6 +130,7 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         choices=user.status(),
         subjects=group_facts(user.facts(), ever, said.topics(), user.subjects()),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
+        stories=stories_of(user, () if grant.subject else user.subjects()),
         chats=_own_chats(user) if caller.memory.config.users_may_rebuild else [],
         done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
@@ -139,6 +141,13 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         own_words=_confirmed_here,
         shown=editable_value,
     )
+
+
+def stories_of(user: User, subjects: Sequence[Subject]) -> list[tuple[str, Story]]:
+    """Return the stories that there are, each with the name of its subject; that of the user comes first and has none."""
+    found = [("", user.story())]
+    found += [(subject.name, user.story(subject.id)) for subject in subjects[:MOST_STORIES] if subject.id != SELF]
+    return list({story.subject: (name, story) for name, story in found if story.lines}.values())
 
 
 def _own_chats(user: User) -> list[ConversationState]:

@@ -27,7 +27,7 @@ from ...user import User
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import Caller, CallerDep, UserDep
 from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other
-from .me import ARCHIVED, editable_value, forget_preview, group_facts, load_texts
+from .me import ARCHIVED, editable_value, forget_preview, group_facts, load_texts, stories_of
 
 table = RouteTable()
 LIST = "/dashboard/users"
@@ -150,7 +150,7 @@ def _render_user(
     events = events_address(
         request, user, grant.org, grant.bot, grant.subject
     )  # before anything is read, so that no event is missed
-    ever = owner.history()
+    ever, known = owner.history(), owner.subjects()
     return render(
         "user.html",
         request,
@@ -164,7 +164,8 @@ def _render_user(
         t=said,
         choices=owner.status(),
         live=sum(fact.live for fact in ever),
-        subjects=group_facts(owner.facts(), ever, said.topics(), owner.subjects()),
+        subjects=group_facts(owner.facts(), ever, said.topics(), known),
+        stories=stories_of(owner, () if grant.subject else known),
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
         happened=_recent_events(owner),
