@@ -978,10 +978,11 @@ class AsyncUser:
         conversation: str | None = None,
         start_seq: int | None = None,
         end_seq: int | None = None,
+        at: datetime | None = None,
         idempotency_key: str | None = None,
     ) -> FactChange:
         """
-        Add a fact by hand, or replace the one at its address, as if it was said now.
+        Add a fact by hand, or replace the one at its address, as if it was said now, or then.
 
         With a range of messages it rests on those: a sentence is an episode then, of the day of the first of them.
 
@@ -996,6 +997,7 @@ class AsyncUser:
             conversation: with *start_seq* and *end_seq*: the messages that it is about, 200 at most.
             start_seq: the first of them.
             end_seq: the last of them; the first when not given.
+            at: when it was said, when that was not now: what was stated later still holds.
             idempotency_key: the same key with the same words stores them once; repeated, the change is ``confirmed``.
 
         Returns:
@@ -1018,6 +1020,7 @@ class AsyncUser:
             conversation=conversation,
             start_seq=start_seq,
             end_seq=end_seq,
+            at=at,
             idempotency_key=idempotency_key,
         )
 

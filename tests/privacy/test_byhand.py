@@ -53,6 +53,20 @@ def test_an_address_is_set_by_hand(memory: Memory, clock: FakeClock) -> None:
     assert [hit.id for hit in user.search("Where do I live? Porto", kinds=("fact",))] == [fact.id]
 
 
+def test_what_was_said_before_does_not_replace_what_was_said_since(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "I live in Lisbon.")
+    user = memory.user(USER)
+    for _ in range(2):
+        user.remember("I live in Porto.", at=START - 30 * DAY, idempotency_key="old")
+    user.remember("I'm allergic to nuts.", at=START - 30 * DAY)
+
+    assert sorted(fact.value for fact in user.facts()) == ["Lisbon", "nuts"]
+    (past,) = user.facts("home", as_of=START - 10 * DAY)
+    assert (past.value, past.valid_from) == ("Porto", START - 30 * DAY)
+    with pytest.raises(BadInput, match="time zone"):
+        user.remember("I live in Faro.", at=datetime(2026, 1, 1))
+
+
 def test_a_sentence_is_read_and_kept_as_it_is_when_nothing_can_be_read(memory: Memory) -> None:
     user = memory.user(USER)
 

@@ -19,10 +19,12 @@ from ..clock import to_ms
 from ..errors import BadInput
 from ..text.validate import replace_unstorable
 from ..types import FactChange, Message
+from .items import ImportedMemory, LeftOut
 from .jsonl import BadLine, Block
 
 if TYPE_CHECKING:
     from ..conversation import Conversation
+    from ..user import User
 
 _WHICH = re.compile(r"message (\d+)")
 
@@ -41,6 +43,10 @@ class ImportOutcome:
     skipped: str = ""
     changes: list[FactChange] = field(default_factory=list)
     refused: list[BadLine] = field(default_factory=list)
+    memories: int = 0
+    known_memories: int = 0
+    left_out: list[LeftOut] = field(default_factory=list)
+    """Memories that were refused, with the reason."""
 
     @property
     def done(self) -> int:
@@ -112,6 +118,37 @@ class Appender:
             same += 1
         self._known[block.conversation] = same == len(block.messages)
         return same
+
+
+def store_memories(
+    user: User, memories: Iterable[ImportedMemory], outcome: ImportOutcome, on_memory: Callable[[ImportOutcome], None]
+) -> None:
+    """
+    Store memories as facts of *user*, each from its own time, and once however often it is repeated.
+
+    What was stated later still holds; what a choice of the user forbids is counted with the reason.
+    """
+    for item in memories:
+        words: dict[str, Any] = {"text": item.text}
+        if item.address is not None:
+            words |= dict(zip(("category", "key", "value"), item.address, strict=True))
+        key = hashlib.sha256("\n".join((item.id, item.text, *(item.address or ()), str(item.at))).encode()).hexdigest()
+        try:
+            change = user.remember(
+                **words, confidence=item.confidence, at=item.at, idempotency_key=f"import-{key[:40]}"
+            )
+        except BadInput as error:
+            outcome.left_out.append(LeftOut(item.place, error.message))
+            on_memory(outcome)
+            continue
+        if change.op == "rejected":
+            outcome.left_out.append(LeftOut(item.place, change.reason.partition(":")[0].replace("-", " ")))
+        elif change.op == "confirmed":
+            outcome.known_memories += 1
+        else:
+            outcome.memories += 1
+            outcome.changes.append(change)
+        on_memory(outcome)
 
 
 class RefusedLine(Exception):

@@ -1,8 +1,8 @@
 """
-The formats of other programs' files: detected by content, and read as the lines of `jsonl`.
+The formats of other programs' files: detected by content, and read as the lines of `jsonl` and as memories.
 
-Known are our own lines and exports, lists of messages in OpenAI's shape, and the exports of ChatGPT and Claude, as
-JSON or in the ZIP that they come in.  What is no talk (tool output, hidden instructions) is a kind that can be left out.
+A file is one file, the ZIP archive that an export comes in, or a folder.  What is no talk (tool output, hidden
+instructions) is a kind that can be left out, and all that is left out is counted with its reason and its place.
 This module knows no store.
 """
 
@@ -11,29 +11,100 @@ from __future__ import annotations
 import json
 import zipfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from ..errors import BadInput, TooLarge
-from .jsonl import Survey, survey
+from .assistants import read_chatgpt, read_claude, read_librechat, read_messages, read_openwebui
+from .databases import DATABASES, SQLITE_MAGIC, read_faiss, tables_of
+from .decode import unpickle
+from .items import (
+    OTHER_PERSON,
+    DamagedItem,
+    ImportedMemory,
+    ImportedMessage,
+    Item,
+    LeftOut,
+    Place,
+    guarded,
+    lines_in_json,
+    show_place,
+)
+from .jsonl import BadLine, Survey, survey
+from .memories import front_matter, read_claude_memories, read_litellm, read_markdown, read_mem0, read_zep
+from .people import SLACK_DAY, is_whatsapp, read_discord, read_slack, read_telegram, read_whatsapp
+from .portable import read_omi, read_omi_lines, read_pam, read_pam_conversation
 
-Format = Literal["lines", "user", "messages", "chatgpt", "claude"]
+Format = Literal[
+    "lines",
+    "user",
+    "messages",
+    "chatgpt",
+    "claude",
+    "claude-memories",
+    "openwebui",
+    "openwebui-db",
+    "librechat",
+    "discord",
+    "telegram",
+    "whatsapp",
+    "slack",
+    "mem0",
+    "mem0-history",
+    "mem0-qdrant",
+    "mem0-faiss",
+    "zep",
+    "litellm",
+    "langchain",
+    "langgraph-store",
+    "langgraph-checkpoints",
+    "openai-agents",
+    "pam",
+    "omi",
+    "okf",
+    "markdown",
+]
 LABELS: dict[Format, str] = {
     "lines": "JSONL, one message a line",
     "user": "what Holdfast exported of a user",
     "messages": "a list of messages",
     "chatgpt": "ChatGPT export",
     "claude": "Claude export",
+    "claude-memories": "Claude memories",
+    "openwebui": "Open WebUI export",
+    "openwebui-db": "Open WebUI database",
+    "librechat": "LibreChat export",
+    "discord": "Discord channel (DiscordChatExporter)",
+    "telegram": "Telegram export",
+    "whatsapp": "WhatsApp chat",
+    "slack": "Slack export",
+    "mem0": "mem0 memories",
+    "mem0-history": "mem0 history database",
+    "mem0-qdrant": "mem0 vector store (Qdrant)",
+    "mem0-faiss": "mem0 vector store (FAISS)",
+    "zep": "Zep facts",
+    "litellm": "LiteLLM memory",
+    "langchain": "LangChain message table",
+    "langgraph-store": "LangGraph store",
+    "langgraph-checkpoints": "LangGraph checkpoints",
+    "openai-agents": "OpenAI Agents sessions",
+    "pam": "Portable AI Memory (PAM)",
+    "omi": "Open Memory Interchange (OMI)",
+    "okf": "Open Knowledge Format bundle (OKF)",
+    "markdown": "Markdown memory files",
 }
+PEOPLE: frozenset[Format] = frozenset(("discord", "telegram", "whatsapp", "slack"))
 MAX_NAMES = 200
 MAX_UNPACKED_BYTES = 2**30
+MAX_LOCATED_BYTES = 50_000_000
 _PEEK_BYTES = 65_536
-_ROLES = {"human": "user", "assistant": "assistant", "user": "user", "system": "system", "tool": "tool"}
+_SPLIT_LINES = 20_000
 OTHER = ("tool", "system", "hidden")
 """Kinds of messages that are no talk between two."""
+_KIND_WORDS = {"tool": "tool output", "system": "a system message", "hidden": "hidden in the other program"}
 
 
 USUALLY_SKIPPED = frozenset(("tool", "hidden"))
@@ -43,11 +114,15 @@ USUALLY_SKIPPED = frozenset(("tool", "hidden"))
 class Mapped:
     """
     Options for reading a file: ``names`` says of a speaker which role they have (``user``, ``assistant``, or ``skip``), ``skip``
-    lists the kinds of `OTHER` that are left out.
+    lists the kinds of `OTHER` that are left out, ``day_first`` how ambiguous dates are written, ``zone`` where times without a
+    zone are from, and ``of`` the user of the other program whose content is taken; ``None`` takes all.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
     skip: frozenset[str] = USUALLY_SKIPPED
+    day_first: bool | None = None
+    zone: tzinfo = UTC
+    of: str | None = None
 
 
 @dataclass(slots=True)
@@ -63,63 +138,195 @@ class SurveyedFile:
     first_at: str = ""
     last_at: str = ""
     user: str = ""
+    users: Counter[str] = field(default_factory=Counter)
+    """The users of the other program, with what there is of each."""
+    memories: list[ImportedMemory] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    """The place of each line that was written."""
+    owners: list[str] = field(default_factory=list)
+    """The user of the other program whose line it is, in the same order."""
+    lines: dict[Place, int] = field(default_factory=dict)
+    """The line in its file, of places that are reported."""
+    single: bool = False
+    """Whether it is one file, so that its name need not be repeated."""
+
+    @property
+    def unassigned(self) -> bool:
+        """Whether people talk here of whom nobody has said which one is the user."""
+        return self.format in PEOPLE and bool(self.roles[OTHER_PERSON]) and not self.roles["user"]
+
+    def where(self, place: Place) -> str:
+        """Return a place as users read it, after the name of what is imported."""
+        line = self.lines.get(place)
+        if not self.single:
+            return ": " + show_place(place, line)
+        return f":{line}" if line is not None else show_place(place).removeprefix(str(place[0])) or ""
+
+    def bad_line(self, place: Place, problem: str, fix: str) -> BadLine:
+        """Return a problem with the item at a place."""
+        line = self.lines.get(place)
+        if self.single and line is not None:
+            return BadLine(line, problem, fix)
+        return BadLine(0, f"{self.where(place).lstrip(': ')}: {problem}", fix)
+
+    def reasons(self) -> Counter[str]:
+        """Count what is left out by its reason."""
+        return Counter(one.why for one in self.left_out)
 
 
-def detect(path: Path) -> Format:
+class Source:
+    """A file, an archive, or a folder; its texts by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_archive = path.is_file() and zipfile.is_zipfile(path)
+
+    def names(self) -> list[str]:
+        """Return the names of all files in it, sorted."""
+        if self.path.is_dir():
+            found = [one for one in self.path.rglob("*") if one.is_file() and not one.is_symlink()]
+            return sorted(one.relative_to(self.path).as_posix() for one in found)
+        if not self.is_archive:
+            return [self.path.name]
+        with zipfile.ZipFile(self.path) as archive:
+            inside = [one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename]
+            if sum(one.file_size for one in inside if one.filename.endswith(_READ)) > MAX_UNPACKED_BYTES:
+                raise TooLarge(f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes", hint="split it")
+            return sorted(one.filename for one in inside)
+
+    def read(self, name: str) -> bytes:
+        """Return the bytes of one file."""
+        if not self.is_archive:
+            with self.real_path(name).open("rb") as stream:
+                return _bounded(stream)
+        with zipfile.ZipFile(self.path) as archive, archive.open(name) as stream:
+            return _bounded(stream)
+
+    def real_path(self, name: str) -> Path:
+        """Return the path of one file, which is in no archive."""
+        return self.path / name if self.path.is_dir() else self.path
+
+    def load(self, name: str) -> Any:
+        """
+        Return the JSON document of one file.
+
+        Raises:
+            NotOneDocument: it is none.
+        """
+        return _parsed(self.read(name), name)
+
+
+_READ = (".json", ".jsonl", ".txt", ".md")
+
+
+def _bounded(stream: IO[bytes]) -> bytes:
+    raw = stream.read(MAX_UNPACKED_BYTES + 1)  # what an archive says of itself may be a lie
+    if len(raw) > MAX_UNPACKED_BYTES:
+        raise TooLarge(f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes", hint="split it")
+    return raw
+
+
+class NotOneDocument(BadInput):
+    """An error for a file that is not one JSON document; it names the line."""
+
+
+def _parsed(raw: bytes, name: str) -> Any:
+    try:
+        return json.loads(raw.removeprefix(b"\xef\xbb\xbf"), strict=False)
+    except json.JSONDecodeError as error:
+        problem = f"line {error.lineno}: it is not JSON: {error.msg.lower()} at column {error.colno}"
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        problem = f"line {line}: it is not UTF-8"
+    except (ValueError, RecursionError):
+        problem = "it is JSON that cannot be kept"
+    raise NotOneDocument(f"{name}, {problem}", hint="export it again, or mend that line")
+
+
+# By what a document holds
+
+Reader = Callable[[Place, Any], Iterator[Item]]
+_READERS: dict[str, Reader] = {
+    "messages": read_messages,
+    "chatgpt": read_chatgpt,
+    "claude": read_claude,
+    "claude-memories": read_claude_memories,
+    "openwebui": read_openwebui,
+    "librechat": read_librechat,
+    "discord": read_discord,
+    "telegram": read_telegram,
+    "mem0": read_mem0,
+    "mem0-faiss": read_faiss,
+    "zep": read_zep,
+    "litellm": read_litellm,
+    "pam": read_pam,
+    "omi": read_omi,
+}
+_UNKNOWN = "this JSON holds no conversations that are known here"
+
+
+def _of_document(document: Any) -> Format:
     """
-    Detect the format of a file by its content.
+    Return the format of a JSON document.
 
     Raises:
         BadInput: it is none that is known.
     """
-    if zipfile.is_zipfile(path):
-        return _of_document(next(_documents(path))[1])
-    with path.open("rb") as stream:
-        head = stream.read(_PEEK_BYTES)
-    if b"\0" in head:
-        raise BadInput(
-            "the file is neither text nor a ZIP archive", hint="choose a JSONL or JSON file, or an export's ZIP"
-        )
-    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not first:
-        raise BadInput("the file is empty", hint='a line is {"role": "user", "content": "…"}')
-    if _is_line(first.splitlines()[0]):
-        return "lines"
-    if first[:1] in (b"[", b"{"):
-        try:
-            return _of_document(next(_documents(path))[1])
-        except NotOneDocument:
-            pass  # lines, some of which are bad: reading them tells which
-    return "lines"
-
-
-def survey_file(path: Path, conversation: str, mapped: Mapped, into: Path) -> SurveyedFile:
-    """
-    Read a file once, write its messages to *into*, a line each, and return the content in figures.
-
-    Raises:
-        BadInput, TooLarge: it cannot be read.
-    """
-    found = SurveyedFile(detect(path))
-    if found.format == "user":
-        document = next(_documents(path))[1]
-        found.user = str(document.get("user", ""))
-        return found
-    with into.open("wb") as out:
-        for line in _lines(path, found):
-            _note(found, line)
-            kept = _mapped(line, mapped)
-            if kept is not None:
-                out.write(kept if isinstance(kept, bytes) else json.dumps(kept, ensure_ascii=False).encode() + b"\n")
-    with into.open("rb") as stream:
-        found.survey = survey(stream, conversation)
+    found = _of_object(document) if isinstance(document, dict) else None
+    if found is None and isinstance(document, list):
+        first = next((one for one in document if isinstance(one, dict)), None)
+        found = _of_element(first) if first is not None else None
+    if found is None:
+        raise BadInput(_UNKNOWN, hint='write one message a line: {"role": "user", "content": "…"}')
     return found
 
 
-def user_in(path: Path) -> dict[str, Any]:
-    """Load the export of a user from a file."""
-    document: dict[str, Any] = next(_documents(path))[1]
-    return document
+def _of_object(document: dict[str, Any]) -> Format | None:
+    def holds(key: str, kind: type = list) -> bool:
+        return isinstance(document.get(key), kind)
+
+    if document.get("format") == "holdfast-user":
+        return "user"
+    if document.get("format") == "open-memory-interchange":
+        return "omi"
+    if str(document.get("schema")).startswith("portable-ai-memory"):
+        return "pam"
+    if holds("channel", dict) and holds("messages"):
+        return "discord"
+    if holds("chats", dict) or (holds("messages") and {"type", "name", "id"} <= document.keys()):
+        return "telegram"
+    if "conversationId" in document and (holds("messages") or holds("messagesTree")):
+        return "librechat"
+    for key in ("results", "memories"):
+        if holds(key) and document[key]:
+            return _of_element(document[key][0])
+    for key in ("edges", "facts", "relevant_facts"):
+        if holds(key) and document[key] and "fact" in document[key][0]:
+            return "zep"
+    if holds("docstore", dict):
+        return "mem0-faiss"
+    if holds("messages") or (document.get("object") == "list" and holds("data")):
+        return "messages"
+    return _of_element(document)
+
+
+def _of_element(first: Any) -> Format | None:
+    if not isinstance(first, dict):
+        return None
+    marks: tuple[tuple[str, type, Format], ...] = (
+        ("mapping", dict, "chatgpt"),
+        ("chat_messages", list, "claude"),
+        ("conversations_memory", str, "claude-memories"),
+        ("project_memories", dict, "claude-memories"),
+        ("chat", dict, "openwebui"),
+        ("memory", str, "mem0"),
+        ("fact", str, "zep"),
+        ("memory_id", str, "litellm"),
+        ("messages", list, "messages"),
+        ("role", str, "messages"),
+    )
+    return next((name for mark, kind, name in marks if isinstance(first.get(mark), kind)), None)
 
 
 def _is_line(raw: bytes) -> bool:
@@ -130,159 +337,263 @@ def _is_line(raw: bytes) -> bool:
     return isinstance(value, dict) and ("role" in value or "content" in value)
 
 
-def _documents(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield the JSON documents of a file, or those of a ZIP archive that hold conversations."""
-    if not zipfile.is_zipfile(path):
-        yield path.name, _parsed(path.read_bytes())
-        return
-    with zipfile.ZipFile(path) as archive:
-        inside = [one for one in archive.infolist() if _holds_talks(one.filename)]
-        if not inside:
-            raise BadInput(
-                "the archive holds no conversations.json", hint="choose the ZIP as the other program made it"
-            )
-        if sum(one.file_size for one in inside) > MAX_UNPACKED_BYTES:
-            raise TooLarge(f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes", hint="split it")
-        for one in sorted(inside, key=lambda one: one.filename):
-            with archive.open(one) as stream:
-                raw = stream.read(MAX_UNPACKED_BYTES + 1)  # what the archive says of itself may be a lie
-            if len(raw) > MAX_UNPACKED_BYTES:
-                raise TooLarge(f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes", hint="split it")
-            yield one.filename, _parsed(raw)
-
-
-def _holds_talks(name: str) -> bool:
-    last = name.rsplit("/", 1)[-1]
-    return last.startswith("conversations") and last.endswith(".json")
-
-
-def _parsed(raw: bytes) -> Any:
+def _is_omi_lines(raw: bytes) -> bool:
     try:
-        return json.loads(raw.removeprefix(b"\xef\xbb\xbf"))
-    except (ValueError, RecursionError) as error:
-        raise NotOneDocument(str(error)) from error
+        value = json.loads(raw)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and value.get("format") == "open-memory-interchange" and "memories" not in value
 
 
-class NotOneDocument(ValueError):
-    """An error for a file that is not one JSON document."""
+# Detecting and reading
 
 
-def _of_document(document: Any) -> Format:
-    if isinstance(document, dict):
-        if document.get("format") == "holdfast-user":
-            return "user"
-        if isinstance(document.get("messages"), list):
-            return "messages"
-        document = [document]
-    first = document[0] if isinstance(document, list) and document else None
-    if isinstance(first, dict):
-        for mark, name in (
-            ("mapping", "chatgpt"),
-            ("chat_messages", "claude"),
-            ("messages", "messages"),
-            ("role", "messages"),
-        ):
-            if mark in first and isinstance(first[mark], str if mark == "role" else list | dict):
-                return name  # type: ignore[return-value]
-    raise BadInput(
-        "this JSON holds no conversations that are known here",
-        hint='write one message a line: {"role": "user", "content": "…"}',
-    )
+def detect(path: Path) -> Format:
+    """
+    Detect the format of a file, an archive, or a folder by its content.
+
+    Raises:
+        BadInput: it is none that is known.
+    """
+    source = Source(path)
+    if path.is_dir() or source.is_archive:
+        return next(_parts(source))[0]
+    with path.open("rb") as stream:
+        head = stream.read(_PEEK_BYTES)
+    if head.startswith(SQLITE_MAGIC):
+        return next(_parts(source))[0]
+    if b"\0" in head:
+        if path.suffix == ".pkl":
+            return "mem0-faiss"
+        raise BadInput(
+            "the file is neither text nor a ZIP archive", hint="choose a JSONL or JSON file, or an export's ZIP"
+        )
+    first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not first:
+        raise BadInput("the file is empty", hint='a line is {"role": "user", "content": "…"}')
+    line = first.splitlines()[0]
+    if _is_omi_lines(line):
+        return "omi"
+    if _is_line(line):
+        return "lines"
+    if is_whatsapp(head.decode("utf-8", "replace")):
+        return "whatsapp"
+    if path.suffix.lower() in (".md", ".markdown"):
+        return "markdown"
+    if first[:1] in (b"[", b"{"):
+        try:
+            return _of_document(source.load(path.name))
+        except NotOneDocument:
+            if line.rstrip() in (b"[", b"{") or b'":' not in line:
+                raise  # one document, damaged: the error names the line
+    return "lines"  # lines, some of which are bad: reading them tells which
 
 
-def _lines(path: Path, found: SurveyedFile) -> Iterator[dict[str, Any] | bytes]:
-    if found.format == "lines":
-        with path.open("rb") as stream:
-            for raw in stream:
-                yield _loaded(raw)
+def _parts(source: Source, mapped: Mapped | None = None) -> Iterator[tuple[Format, Iterator[Item]]]:
+    """
+    Yield every part of a source that is known, its format first, with the items in it.
+
+    Raises:
+        BadInput: there is none.
+    """
+    mapped = mapped or Mapped()
+    names, known = source.names(), False
+    if any(SLACK_DAY.fullmatch(name) for name in names):
+        yield "slack", read_slack(names, source.load)
         return
-    read = {"messages": _messages, "chatgpt": _chatgpt, "claude": _claude}[found.format]
+    several = len(names) > 1 or source.is_archive or source.path.is_dir()
+    bundle = _is_okf(source, names)
+    for name in names:
+        for kind, items in _part(source, name, several, mapped):
+            known = True
+            yield ("okf" if bundle and kind == "markdown" else kind), items
+    if not known:
+        raise BadInput(
+            "nothing here is known: no conversations.json, no chat, no memory files",
+            hint="choose the file, the ZIP, or the folder as the other program made it",
+        )
+
+
+def _part(source: Source, name: str, several: bool, mapped: Mapped) -> Iterator[tuple[Format, Iterator[Item]]]:
+    last, place = name.rsplit("/", 1)[-1].lower(), (name,)
+    if last.endswith((".md", ".markdown")):
+        reserved = several and last in ("log.md", "license.md", "readme.md")
+        if not reserved:
+            yield "markdown", read_markdown(place, source.read(name))
+    elif last.endswith(".txt"):
+        raw = source.read(name)
+        if is_whatsapp(raw[:_PEEK_BYTES].decode("utf-8", "replace")):
+            yield "whatsapp", read_whatsapp(place, raw, day_first=mapped.day_first, zone=mapped.zone)
+    elif last.endswith(".pkl") and not source.is_archive:
+        yield "mem0-faiss", guarded(place, unpickle(source.read(name)), read_faiss, "mem0 store")
+    elif not source.is_archive and _begins(source.real_path(name), SQLITE_MAGIC):
+        path = source.real_path(name)
+        tables = tables_of(path)
+        for table, (kind, read) in DATABASES.items():
+            if table in tables:
+                yield kind, read(place, path)  # type: ignore[misc]
+        if not several and not tables & DATABASES.keys():
+            raise BadInput("the database is of no program that is known here", hint="the docs list those that are")
+    elif last.endswith(".omi.jsonl"):
+        yield "omi", read_omi_lines(place, source.read(name))
+    elif not several or (last.endswith(".json") and not last.startswith(("user.", "users.", "meta."))):
+        try:
+            raw = source.read(name)
+            if not several and _is_omi_lines(raw.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]):
+                yield "omi", read_omi_lines(place, raw)
+                return
+            document = _parsed(raw, name)
+            kind = _of_document(document)
+        except BadInput as error:
+            if several and error.message == _UNKNOWN:
+                return
+            raise
+        if kind == "pam" and document.get("schema") == "portable-ai-memory-conversation":
+            yield kind, guarded(place, document, read_pam_conversation, "conversation")
+        elif kind != "user":
+            yield kind, guarded(place, document, _READERS[kind], f"file of this kind ({LABELS[kind]})")
+
+
+def _begins(path: Path, mark: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(mark)) == mark
+
+
+def _is_okf(source: Source, names: list[str]) -> bool:
+    """Whether a folder is a bundle of OKF: every file of Markdown in it says its type."""
+    concepts = [name for name in names if name.endswith(".md") and not name.endswith(("index.md", "log.md"))]
+    if not concepts or not (source.is_archive or source.path.is_dir()):
+        return False
+    return all("type" in front_matter(source.read(name).decode("utf-8", "replace"))[0] for name in concepts[:50])
+
+
+def survey_file(path: Path, conversation: str, mapped: Mapped, into: Path) -> SurveyedFile:
+    """
+    Read a file once, write its messages to *into*, a line each, and return the content in figures.
+
+    Raises:
+        BadInput, TooLarge: it cannot be read.
+    """
+    found = SurveyedFile(detect(path))
+    source = Source(path)
+    found.single = path.is_file() and not source.is_archive
+    if found.format == "user":
+        document = source.load(source.names()[0])
+        found.user = str(document.get("user", ""))
+        return found
+    damaged: list[DamagedItem] = []
+    with into.open("wb") as out:
+        for item in _items(source, found, mapped):
+            if isinstance(item, DamagedItem):
+                damaged.append(item)
+            elif isinstance(item, LeftOut):
+                found.left_out.append(item)
+            else:
+                found.users[item.of] += 1
+                if mapped.of is not None and item.of != mapped.of:
+                    found.left_out.append(LeftOut(item.place, "of another user"))
+                elif isinstance(item, ImportedMemory):
+                    found.memories.append(item)
+                else:
+                    _write(found, item, mapped, out)
+    with into.open("rb") as stream:
+        found.survey = survey(stream, conversation)
+    _locate(source, found, damaged)
+    if damaged and not (found.survey.messages or found.memories):
+        first = damaged[0]
+        words = f"the file has an unexpected structure: {found.where(first.place).lstrip(': ')}: {first.problem}"
+        raise BadInput(words, hint="choose the file as the other program made it")
+    found.survey.bad = [found.bad_line(found.places[bad.number - 1], bad.problem, bad.fix) for bad in found.survey.bad]
+    found.survey.bad += [found.bad_line(one.place, one.problem, one.fix) for one in damaged]
+    return found
+
+
+def split_by_user(found: SurveyedFile, lines: Path, folder: Path, conversation: str) -> dict[str, tuple[Path, Survey]]:
+    """Write the lines of each user of the other program to a file in *folder*; return it with its survey."""
+    files = {owner: folder / f"user-{number}.jsonl" for number, owner in enumerate(found.users)}
+    waiting: dict[str, list[bytes]] = {}
+    with lines.open("rb") as stream:
+        for number, (raw, owner) in enumerate(zip(stream, found.owners, strict=True), 1):
+            waiting.setdefault(owner, []).append(raw)
+            if number % _SPLIT_LINES == 0 or number == len(found.owners):
+                for who, raws in waiting.items():
+                    with files[who].open("ab") as out:
+                        out.writelines(raws)
+                waiting.clear()
+    parts = {}
+    for owner, path in files.items():
+        path.touch()
+        with path.open("rb") as stream:
+            parts[owner] = (path, survey(stream, conversation))
+    return parts
+
+
+def user_in(path: Path) -> dict[str, Any]:
+    """Load the export of a user from a file."""
+    source = Source(path)
+    document: dict[str, Any] = source.load(source.names()[0])
+    return document
+
+
+def _items(source: Source, found: SurveyedFile, mapped: Mapped) -> Iterator[Item]:
+    if found.format == "lines":
+        with source.path.open("rb") as stream:
+            for number, raw in enumerate(stream, 1):
+                yield ImportedMessage((source.path.name, "line", number), _loaded(raw))
+        return
     found.files = 0
-    for _name, document in _documents(path):
+    for _kind, items in _parts(source, mapped):
         found.files += 1
-        yield from read(document)
+        yield from items
 
 
-def _loaded(raw: bytes) -> dict[str, Any] | bytes:
-    """Parse a line to an object; return a bad line as it is, so that the survey reports it."""
+def _loaded(raw: bytes) -> dict[str, Any]:
+    """Parse a line to an object; a bad line is kept as it is, so that the survey reports it."""
     try:
         value = json.loads(raw.decode("utf-8"), strict=False)
     except (ValueError, RecursionError):
-        return raw if raw.endswith(b"\n") else raw + b"\n"
-    return value if isinstance(value, dict) else raw
+        value = None
+    return value if isinstance(value, dict) else {"": raw if raw.endswith(b"\n") else raw + b"\n"}
 
 
-def _messages(document: Any) -> Iterator[dict[str, Any]]:
-    talks = document if isinstance(document, list) else [document]
-    if talks and isinstance(talks[0], dict) and "role" in talks[0]:
-        talks = [{"messages": talks}]
-    for number, talk in enumerate(talks, 1):
-        named = talk.get("id") or talk.get("conversation") or talk.get("title")
-        name = str(named) if named else ("" if len(talks) == 1 else f"conversation {number}")
-        for message in talk.get("messages") or ():
-            if isinstance(message, dict):
-                yield ({"conversation": _name(name)} if name else {}) | message
+def _write(found: SurveyedFile, item: ImportedMessage, mapped: Mapped, out: IO[bytes]) -> None:
+    """Write a message as a line, or count it as left out."""
+    raw = item.line.get("")
+    if isinstance(raw, bytes):
+        out.write(raw)
+        found.places.append(item.place)
+        found.owners.append(item.of)
+        return
+    _note(found, item.line)
+    line, why = _mapped(item.line, mapped)
+    if line is None:
+        found.left_out.append(LeftOut(item.place, why))
+        return
+    found.roles[str(line.get("role"))] += item.line.get("role") == OTHER_PERSON and line.get("role") == "user"
+    out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+    found.places.append(item.place)
+    found.owners.append(item.of)
 
 
-def _claude(document: Any) -> Iterator[dict[str, Any]]:
-    for talk in document:
-        name = _name(str(talk.get("name") or talk.get("uuid") or "conversation"), str(talk.get("uuid") or ""))
-        for message in talk.get("chat_messages") or ():
-            text = message.get("text") or "\n\n".join(
-                str(part["text"])
-                for part in message.get("content") or ()
-                if isinstance(part, dict) and part.get("text")
-            )
-            if text:
-                role = _ROLES.get(str(message.get("sender")), "assistant")
-                yield {"conversation": name, "role": role, "content": text, "at": message.get("created_at")}
-
-
-def _chatgpt(document: Any) -> Iterator[dict[str, Any]]:
-    for talk in document:
-        key = str(talk.get("conversation_id") or talk.get("id") or "")
-        name = _name(str(talk.get("title") or "conversation"), key)
-        for node in _branch(talk.get("mapping") or {}, talk.get("current_node")):
-            line = _chatgpt_message(node.get("message") or {})
-            if line is not None:
-                yield {"conversation": name, **line}
-
-
-def _branch(mapping: Mapping[str, Any], leaf: Any) -> list[Mapping[str, Any]]:
-    """Return the messages of the current branch, first to last: other branches were answers that were made again."""
-    path: list[Mapping[str, Any]] = []
-    seen: set[Any] = set()
-    at = leaf if leaf in mapping else next(reversed(list(mapping)), None)
-    while at is not None and at in mapping and at not in seen:
-        seen.add(at)
-        path.append(mapping[at])
-        at = mapping[at].get("parent")
-    return path[::-1]
-
-
-def _chatgpt_message(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    content, about = message.get("content") or {}, message.get("metadata") or {}
-    parts = content.get("parts") or ([content["text"]] if content.get("text") else [])
-    text = "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
-    if not text:
-        return None
-    author = message.get("author") or {}
-    role = _ROLES.get(str(author.get("role")), "tool")
-    kind = "hidden" if about.get("is_visually_hidden_from_conversation") or message.get("weight") == 0 else role
-    seconds = message.get("create_time")
-    at = (
-        datetime.fromtimestamp(seconds, UTC).isoformat()
-        if isinstance(seconds, int | float) and 0 < seconds < 4e9
-        else None
-    )
-    line = {"role": "system" if role == "tool" else role, "content": text, "at": at}
-    return line | ({"kind": kind} if kind in OTHER else {})
-
-
-def _name(name: str, key: str = "") -> str:
-    """Return a conversation's name: printable, short, and unique by its key where titles are the same."""
-    clean = "".join(letter for letter in name if letter.isprintable()).strip()[:150] or "conversation"
-    return f"{clean} ({key[:8]})" if key and key != clean else clean
+def _locate(source: Source, found: SurveyedFile, damaged: list[DamagedItem]) -> None:
+    """Find the lines of all places that are reported, in the JSON files that they are in."""
+    wanted: dict[str, list[Place]] = {}
+    places = [one.place for one in found.left_out] + [one.place for one in damaged]
+    places += [found.places[bad.number - 1] for bad in found.survey.bad]
+    for place in places:
+        if str(place[0]).endswith(".json") or (len(source.names()) == 1 and len(place) > 1 and place[-2] != "line"):
+            wanted.setdefault(str(place[0]), []).append(place)
+        elif len(place) > 2 and place[-2] == "line" and len(place) == 3:
+            found.lines[place] = int(place[-1])
+    for name, inside in wanted.items():
+        try:
+            raw = source.read(name)
+            if len(raw) > MAX_LOCATED_BYTES or raw.startswith(SQLITE_MAGIC):
+                continue
+            lines = lines_in_json(raw.removeprefix(b"\xef\xbb\xbf"), [place[1:] for place in inside])
+        except (BadInput, OSError, ValueError, IndexError):
+            continue  # a place is reported by its keys then
+        found.lines.update({(name, *place): line for place, line in lines.items()})
 
 
 def _kind(line: Mapping[str, Any]) -> str:
@@ -290,9 +601,7 @@ def _kind(line: Mapping[str, Any]) -> str:
     return "tool" if kind == "function" else str(kind)
 
 
-def _note(found: SurveyedFile, line: dict[str, Any] | bytes) -> None:
-    if isinstance(line, bytes):
-        return
+def _note(found: SurveyedFile, line: Mapping[str, Any]) -> None:
     kind, role = _kind(line), line.get("role")
     if kind in OTHER:
         found.kinds[kind] += 1
@@ -307,15 +616,15 @@ def _note(found: SurveyedFile, line: dict[str, Any] | bytes) -> None:
         found.last_at = max(found.last_at, at)
 
 
-def _mapped(line: dict[str, Any] | bytes, mapped: Mapped) -> dict[str, Any] | bytes | None:
-    """Return the line to store; ``None`` when it is left out."""
-    if isinstance(line, bytes):
-        return line
+def _mapped(line: Mapping[str, Any], mapped: Mapped) -> tuple[dict[str, Any] | None, str]:
+    """Return the line to store; ``None``, with the reason, when it is left out."""
     if _kind(line) in mapped.skip:
-        return None
+        return None, _KIND_WORDS.get(_kind(line), "left out as you asked")
     kept = {name: value for name, value in line.items() if name != "kind" and value is not None}
     name = kept.get("name")
     role = mapped.names.get(name, "") if isinstance(name, str) else ""
     if role == "skip":
-        return None
-    return kept | ({"role": role} if role else {})
+        return None, "of a speaker who is left out"
+    if not role and kept.get("role") == OTHER_PERSON:
+        role = "assistant"  # whoever is not the user: nothing is learned of the user from their words
+    return kept | ({"role": role} if role else {}), ""

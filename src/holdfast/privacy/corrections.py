@@ -78,6 +78,7 @@ class FactInput:
     aliases: tuple[str, ...] = ()
     importance: float | None = None
     about: FactRange | None = None
+    at_ms: int | None = None
 
     @property
     def digest(self) -> str:
@@ -85,6 +86,7 @@ class FactInput:
         words = [self.text, self.category, self.key, self.value, self.confidence, *self.aliases]
         words += [] if self.importance is None else [self.importance]
         words += [] if self.about is None else [self.about.conversation, self.about.start_seq, self.about.end_seq]
+        words += [] if self.at_ms is None else [self.at_ms]
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
@@ -132,6 +134,7 @@ class Corrections:
         words = given.text or _in_words(given.category, given.key, given.value)
         content = with_aliases(words, given.aliases)
         at_ms = _after(view.of_owner(owner).all_facts_in(subject, given.category), now_ms)
+        at_ms = at_ms if given.at_ms is None else min(given.at_ms, at_ms)
         message = self._store_message(view, subject, content, at_ms, given)
         quotes = self._quotes(view, subject, given)
         claims = self._claims(view, subject, given, message, quotes[0].at if quotes else None)

@@ -178,6 +178,7 @@ class NewFact(Body):
     conversation: Name | None = None
     start_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     end_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
+    at: datetime | None = None
 
 
 class CorrectedValue(Body):

@@ -18,7 +18,7 @@ from ..lookup import (
     load_messages,
     suggest_users,
 )
-from ..options import ConversationOption, DryRun, SubjectOptions, Yes, without_password
+from ..options import ConversationOption, DryRun, SubjectOptions, Yes, parse_time, without_password
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, Screen, confirm, confirm_by_typing, print_json
 from ..render import QuoteFinder, change_row, count_held, print_receipt, show_fact
 from ..terminal import CommandError, count, count_all, fact_label, fact_value, one_line, to_json, usage_error
@@ -58,9 +58,12 @@ def remember(
         int | None, typer.Option("--from", min=1, metavar="NUMBER", help="the first message of it that says so,")
     ] = None,
     last: Annotated[int | None, typer.Option("--to", min=1, metavar="NUMBER", help="and the last one.")] = None,
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="When it was said, if that was not now.")
+    ] = None,
 ) -> int:
     """
-    Add a fact by hand, or replace the one at its address, as if it had been said now.
+    Add a fact by hand, or replace the one at its address, as if it had been said now, or at --at.
 
     A sentence is read like a message; when no fact can be extracted, the sentence itself is kept.
     With messages of a conversation it is an episode of their day.
@@ -89,6 +92,7 @@ def remember(
                 conversation=conversation,
                 start_seq=first,
                 end_seq=last,
+                at=parse_time(at, "--at") if at else None,
             ),
             owner,
             options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import os
 import re
@@ -11,24 +12,28 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
 from ...errors import BadInput, Conflict, HoldfastError
-from ...importers.append import Appender, ImportOutcome, RefusedLine
-from ...importers.foreign import LABELS, Mapped, detect, survey_file
+from ...importers.append import Appender, ImportOutcome, RefusedLine, store_memories
+from ...importers.foreign import LABELS, Mapped, NotOneDocument, SurveyedFile, detect, split_by_user, survey_file
+from ...importers.items import ImportedMemory, LeftOut
 from ...importers.jsonl import BadLine, Survey, blocks, survey
+from ...importers.portable import WRITERS, FormatLoss
 from ...reports import DigestReport
 from ..lookup import suggest_users
 from ..models import ModelOptions
 from ..operator_commands.jobs import digest_all, raise_if_failed
 from ..options import StoreOptions, SubjectOptions, UserOptions
-from ..output import QUIET, STRONG, ProgressBar, Screen, print_json
+from ..output import QUIET, STRONG, Piece, ProgressBar, Screen, print_json
 from ..render import count_held, digest_line, print_changes
 from ..terminal import INTERRUPTED, CommandError, count, count_all, safe, seconds, size, to_json, usage_error
 
@@ -36,9 +41,10 @@ if TYPE_CHECKING:
     from ...memory import Memory
     from ...user import User
 
-BAD_LINES_SHOWN = 10
+BAD_LINES_SHOWN, LEFT_OUT_SHOWN = 10, 10
 PEEK_BYTES = 4096
 EXPORT_FORMAT = "holdfast-user"
+_LINES_SAY = ("this JSON holds", "the file is neither", "the file is empty")
 
 _EXPORT_MARK = re.compile(rb'"format"\s*:\s*"' + EXPORT_FORMAT.encode() + b'"')
 _STEP_BYTES, _OVERLAP_BYTES = 1_000_000, 100
@@ -48,8 +54,21 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE…",
-        help="JSONL files, exports of ChatGPT or Claude, or files of `holdfast export`; - reads standard input.",
+        help="Files, archives or folders as another program wrote them, JSONL, or files of `holdfast export`; "
+        "- reads standard input.",
     ),
+]
+Me = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--me", metavar="NAME", help="In a chat between people: the speaker who is the user; may be repeated."
+    ),
+]
+FromUser = Annotated[
+    str | None, typer.Option("--from-user", metavar="ID", help="Only what is of this user of the other program.")
+]
+Dates = Annotated[
+    str | None, typer.Option("--dates", metavar="ORDER", help="day-first or month-first, where 03/05 can be both.")
 ]
 DefaultConversation = Annotated[
     str | None,
@@ -61,12 +80,28 @@ DefaultConversation = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
-    """One file to import: its name for users, its open bytes, the default conversation, and a survey of its lines."""
+    """
+    One file to import, or the part of one user in it: its name for users, its open bytes, the default conversation, and
+    a survey of its lines; ``found`` is of another program's file, ``user`` whom it is imported for when that is not the
+    one of the options.
+    """
 
     name: str
     stream: BinaryIO
     conversation: str
     survey: Survey
+    found: SurveyedFile | None = None
+    memories: tuple[ImportedMemory, ...] = ()
+    user: str | None = None
+    skipped: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How files of other programs are read."""
+
+    mapped: Mapped
+    all_users: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +121,31 @@ def import_(
     files: Files,
     conversation: DefaultConversation = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out unusable lines, and count them.")] = False,
+    me: Me = None,
+    from_user: FromUser = None,
+    all_users: Annotated[
+        bool, typer.Option("--all-users", help="Import what is of each user of the other program under its own name.")
+    ] = False,
+    dates: Dates = None,
+    timezone: Annotated[
+        str, typer.Option("--timezone", metavar="ZONE", help="Where times that name no zone are from.")
+    ] = "UTC",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")] = False,
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="FILE", help="Write what is left out, and why, a line each.")
+    ] = None,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
     end: Annotated[
         bool, typer.Option(help="The conversations are over: summarize their last messages as well.")
     ] = True,
 ) -> int:
     """
-    Import conversations: JSONL, oldest message first, or the exports of ChatGPT and Claude as JSON or ZIP.
+    Import conversations and memories: of JSONL, or as another program exported or stored them.
+
+    \b
+    Recognized by content: exports of ChatGPT, Claude, Open WebUI, LibreChat, Discord, Telegram,
+    WhatsApp and Slack; what mem0, Zep, LiteLLM, LangGraph, LangChain and the OpenAI Agents SDK
+    store; Markdown memory files; PAM, OMI and OKF. The docs have a table of what becomes what.
 
     \b
     A line of JSONL is {"role": "user", "content": "…"} and may hold
@@ -101,28 +154,35 @@ def import_(
       "conversation"  the name of the conversation
     and anything else to keep with the message.
 
-    Every line is checked before anything is stored. After Ctrl-C, run the same command again: it
+    Everything is checked before anything is stored. After Ctrl-C, run the same command again: it
     continues where it stopped, and nothing is stored twice. A file that has grown adds what is new.
 
-    A file of `holdfast export` is recognized by its content and imported as a whole, for the user
-    named in it unless --user names another; nothing may be stored about that user yet.
+    A file of `holdfast export` is imported as a whole, for the user named in it unless --user names
+    another; nothing may be stored about that user yet.
 
     \b
     Examples:
       holdfast import chat.jsonl
       holdfast import 2025/*.jsonl --user ana --skip-bad
-      holdfast import today.jsonl --no-end --llm openai:gpt-5-mini
+      holdfast import chatgpt-export.zip --user ana --dry-run
+      holdfast import whatsapp.zip --user ana --me "Ana Silva"
+      holdfast import history.db memories.json --all-users
+      holdfast import ~/.claude/projects/my-app/memory --user ana
       jq -c '.messages[]' export.json | holdfast import - -c export
-      holdfast import ana.json
-      holdfast import chatgpt-export.zip --user ana
     """
     show = not options.as_json
+    reading = ReadingOptions(_reading(me, from_user, dates, timezone), all_users)
     with ExitStack() as stack:
         opened = [(name, _open(stack, name)) for name in files]
         if (exported := _find_export(opened)) is not None:
-            return _import_export(exported, _target(context, options, exported), digest=digest)
-        sources = [_survey(stack, name, stream, conversation) for name, stream in opened]
+            return _import_export(exported, _target(context, options, exported), digest=digest, dry_run=dry_run)
+        sources = [one for name, stream in opened for one in _survey(stack, name, stream, conversation, reading)]
         skipped = _check_lines(sources, skip_bad, options.as_json)
+        if report is not None:
+            _write_report(report, sources)
+        if dry_run:
+            _show_dry_run(sources, skipped, options)
+            return 0
         memory = stack.enter_context(options.create(stack.enter_context(model.open(options))))
         result = _store_and_learn(memory, sources, options, skip_bad, end=end, digest=digest, show=show)
     if result.outcome.skipped:
@@ -139,7 +199,20 @@ def import_(
 # Reading the files
 
 
+def _reading(me: list[str] | None, from_user: str | None, dates: str | None, timezone: str) -> Mapped:
+    if dates not in (None, "day-first", "month-first"):
+        raise usage_error(f"--dates {dates} is no order of dates", "write --dates day-first or --dates month-first")
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise usage_error(f"--timezone {timezone} is no time zone", "write --timezone Europe/Lisbon") from None
+    day_first = None if dates is None else dates == "day-first"
+    return Mapped(dict.fromkeys(me or (), "user"), day_first=day_first, zone=zone, of=from_user)
+
+
 def _open(stack: ExitStack, name: str) -> BinaryIO:
+    if Path(name).is_dir():
+        return io.BytesIO()
     if name == "-":
         # Standard input cannot be read twice; it is kept in memory, or on disk when it is large.
         stream: Any = stack.enter_context(tempfile.SpooledTemporaryFile(max_size=50_000_000))
@@ -156,12 +229,14 @@ def _open(stack: ExitStack, name: str) -> BinaryIO:
         raise CommandError("no-file", f"{name} cannot be read: {error.strerror}", hint="name a JSONL file") from None
 
 
-def _survey(stack: ExitStack, name: str, stream: BinaryIO, conversation: str | None) -> ImportFile:
+def _survey(
+    stack: ExitStack, name: str, stream: BinaryIO, conversation: str | None, reading: ReadingOptions
+) -> list[ImportFile]:
     """Read a file once, without storing anything: which conversations and how many messages, which lines are bad."""
     into = conversation or ("stdin" if name == "-" else Path(name).stem)
     shown = "standard input" if name == "-" else name
-    if name != "-" and (converted := _convert_foreign(stack, name, into)) is not None:
-        stream = converted
+    if name != "-" and (converted := _convert_foreign(stack, name, into, reading)) is not None:
+        return converted
     head = stream.read(PEEK_BYTES)
     if b"\0" in head and not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise CommandError(
@@ -173,40 +248,82 @@ def _survey(stack: ExitStack, name: str, stream: BinaryIO, conversation: str | N
         raise CommandError(
             "empty-file", f"{shown} holds no messages", hint='a line is {"role": "user", "content": "…"}'
         )
-    return ImportFile(shown, stream, into, found)
+    return [ImportFile(shown, stream, into, found)]
 
 
-def _convert_foreign(stack: ExitStack, name: str, conversation: str) -> BinaryIO | None:
+def _convert_foreign(
+    stack: ExitStack, name: str, conversation: str, reading: ReadingOptions
+) -> list[ImportFile] | None:
     """
-    Convert an export of another program (ChatGPT, Claude, a list of messages; JSON or ZIP) to one message a line.
+    Convert a file of another program to one message a line, and memories.
 
     Returns ``None`` for every other file.  The lines are kept until *stack* is closed.
 
     Raises:
-        CommandError: it is such an export, and cannot be read.
+        CommandError: it is such a file, and cannot be read; or it is not known whose it is.
     """
     path = Path(name)
-    with path.open("rb") as stream:
-        first = stream.read(1_000).removeprefix(b"\xef\xbb\xbf").lstrip()[:2]
-    if first[:1] not in (b"[", b"{") and first != b"PK":
-        return None
-    label = ""
     try:
         kind = detect(path)
         if kind in ("lines", "user"):
             return None
-        label = LABELS[kind]
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-import-")))
-        survey_file(path, conversation, Mapped(), folder / "lines.jsonl")
+        found = survey_file(path, conversation, reading.mapped, folder / "lines.jsonl")
+    except NotOneDocument as error:
+        raise CommandError("bad-line", f"{error.message}; nothing was stored", hint=error.hint) from error
     except HoldfastError as error:
-        if not label and first != b"PK":
-            return None  # the reader of lines says which line is wrong
+        if path.is_file() and error.message.startswith(_LINES_SAY):
+            return None  # the reader of lines says what is wrong
         raise CommandError("no-file", f"{name}: {error.message}", hint=error.hint) from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        # A file of another program may have any shape; its content is not repeated.
-        words = f"{name} does not have the shape of a {label or 'JSON file'} ({type(error).__name__})"
-        raise CommandError("no-file", words, hint="choose the file as the other program made it") from error
-    return stack.enter_context((folder / "lines.jsonl").open("rb"))
+    if found.unassigned:
+        raise _no_speaker(name, found)
+    return _parts_of(stack, name, conversation, reading, found, folder)
+
+
+def _parts_of(
+    stack: ExitStack, name: str, conversation: str, reading: ReadingOptions, found: SurveyedFile, folder: Path
+) -> list[ImportFile]:
+    """Return what is imported of a file: as one, or for each user of the other program."""
+    lines, skipped = folder / "lines.jsonl", tuple(found.left_out)
+    several = len(found.users) > 1 and reading.mapped.of is None
+    if several and not reading.all_users:
+        most = ", ".join(f"{user or 'nobody'} ({number:,})" for user, number in found.users.most_common(5))
+        more = f", and {len(found.users) - 5:,} more" if len(found.users) > 5 else ""
+        raise CommandError(
+            "several-users",
+            f"{name} holds what is of {len(found.users):,} users: {most}{more}",
+            hint="--from-user ID imports one of them, --all-users each under its own name",
+        )
+    if reading.mapped.of is not None and reading.mapped.of not in found.users:
+        raise CommandError(
+            "no-user", f"{name} holds nothing of {reading.mapped.of!r}", hint=f"it names {_few([*found.users])}"
+        )
+    if not reading.all_users:
+        stream = stack.enter_context(lines.open("rb"))
+        return [ImportFile(name, stream, conversation, found.survey, found, tuple(found.memories), skipped=skipped)]
+    parts = []
+    for number, (user, (path, figures)) in enumerate(split_by_user(found, lines, folder, conversation).items()):
+        figures.bad = found.survey.bad if number == 0 else []
+        own = tuple(one for one in found.memories if one.of == user)
+        stream = stack.enter_context(path.open("rb"))
+        left = skipped if number == 0 else ()
+        parts.append(ImportFile(name, stream, conversation, figures, found, own, user or None, left))
+    return parts
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names[:5]) + (" …" if len(names) > 5 else "") or "nobody"
+
+
+def _no_speaker(name: str, found: SurveyedFile) -> CommandError:
+    counts: Counter[str] = Counter()
+    for (speaker, _role), number in found.names.items():
+        counts[speaker] += number
+    most = ", ".join(f"{speaker} ({number:,})" for speaker, number in counts.most_common(5))
+    first = next(iter(counts), "NAME")
+    return CommandError(
+        "no-speaker", f"{name} does not say which speaker is the user: {most}", hint=f'name them: --me "{first}"'
+    )
 
 
 def _check_lines(sources: list[ImportFile], skip_bad: bool, as_json: bool) -> int:
@@ -220,7 +337,7 @@ def _check_lines(sources: list[ImportFile], skip_bad: bool, as_json: bool) -> in
     listed = not as_json and (skip_bad or bad > 1)  # a single line is in the error itself
     for source in sources if listed else ():
         for line in source.survey.bad[:BAD_LINES_SHOWN]:
-            print(f"{safe(source.name)}:{line.number}: {safe(line.problem)}", file=sys.stderr)
+            print(f"{_at(source.name, line)}: {safe(line.problem)}", file=sys.stderr)
             print(f"  help: {safe(line.fix)}", file=sys.stderr)
         if len(source.survey.bad) > BAD_LINES_SHOWN:
             more = len(source.survey.bad) - BAD_LINES_SHOWN
@@ -231,9 +348,13 @@ def _check_lines(sources: list[ImportFile], skip_bad: bool, as_json: bool) -> in
     return bad
 
 
+def _at(name: str, line: BadLine) -> str:
+    return f"{safe(name)}:{line.number}" if line.number else safe(name)
+
+
 def _bad_lines(name: str, lines: list[BadLine], number: int, *, stored: int, listed: bool = False) -> CommandError:
     first = lines[0]
-    where = f"{name}:{first.number}: {first.problem}"
+    where = f"{_at(name, first)}: {first.problem}"
     several = f"{count(number, 'line')} cannot be used" + ("" if listed else f", the first is {where}")
     kept = f"{count(stored, 'message')} before it stored" if stored else "nothing was stored"
     fix = "fix them, or add --skip-bad" if listed else f"{first.fix}; or add --skip-bad"
@@ -259,10 +380,11 @@ def _store_and_learn(
     with _resumable(outcome, sources):
         stored_s = _store(memory, sources, outcome, options, skip_bad, show=show)
         if end and outcome.stored:
-            for name in {name for source in sources for name in source.survey.conversations}:
-                options.chat(memory, name).end()
+            for who, name in {(source.user, name) for source in sources for name in source.survey.conversations}:
+                _for(options, who).chat(memory, name).end()
         began = time.monotonic()
         report = digest_all(memory, show=show) if digest else DigestReport()
+        _store_memories(memory, sources, outcome, options, show=show)
     # Facts of short files are learned while they are stored; the digest has the rest.
     learned = DigestReport(changes=tuple(outcome.changes)) + report
     return ImportResult(outcome, learned, stored_s, time.monotonic() - began)
@@ -287,12 +409,34 @@ def _store(
 
         for source in sources:
             source.stream.seek(0)
-            appender = Appender(lambda name: options.chat(memory, name), skip_bad, outcome)
+            whose = _for(options, source.user)
+            appender = Appender(lambda name, whose=whose: whose.chat(memory, name), skip_bad, outcome)  # type: ignore[misc]
             try:
                 appender.run(blocks(source.stream, source.conversation, source.survey), on_block)
             except RefusedLine as error:
                 raise _bad_lines(source.name, [error.bad], 1, stored=outcome.done) from error
     return max(time.monotonic() - began, 1e-9)
+
+
+def _for(options: SubjectOptions, user: str | None) -> SubjectOptions:
+    """Return the options for another user."""
+    return options if user is None else replace(options, user=user)
+
+
+def _store_memories(
+    memory: Memory, sources: list[ImportFile], outcome: ImportOutcome, options: SubjectOptions, *, show: bool
+) -> None:
+    """Store what the other programs remembered, after the messages: a sentence confirms what a message says."""
+    total = sum(len(source.memories) for source in sources)
+    if not total:
+        return
+    with ProgressBar("Remembering", total=total, unit="memories", show=show) as bar:
+
+        def on_memory(so_far: ImportOutcome) -> None:
+            bar.done = so_far.memories + so_far.known_memories + len(so_far.left_out)
+
+        for source in sources:
+            store_memories(_for(options, source.user).owner(memory), source.memories, outcome, on_memory)
 
 
 @contextmanager
@@ -337,8 +481,13 @@ def _show_result(sources: list[ImportFile], result: ImportResult, skipped: int, 
     if outcome.known:
         known = f"{count(outcome.known, 'message')} {'was' if outcome.known == 1 else 'were'} already stored"
         screen.line(known if outcome.stored else f"nothing new: {known}")
+    if outcome.memories:
+        screen.line((f"{count_memories(outcome.memories)} stored as facts", STRONG))
+    if outcome.known_memories:
+        screen.line(f"{count_memories(outcome.known_memories)} known already")
     if left_out := skipped + len(outcome.refused):
         screen.line(f"{count(left_out, 'line')} left out")
+    _show_left_out(screen, sources, outcome)
     if report.changes or (digest and (report.jobs or report.failed or report.waiting)):
         screen.line(*digest_line(report), (f"   {seconds(result.learned_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
@@ -355,8 +504,98 @@ def _import_as_json(sources: list[ImportFile], result: ImportResult, skipped: in
         "skipped": skipped + len(outcome.refused),
         "bad_lines": bad + to_json(outcome.refused),
         "conversations": sorted({name for source in sources for name in source.survey.conversations}),
+        "memories": outcome.memories,
+        "known_memories": outcome.known_memories,
+        "left_out": dict(_reasons(sources, outcome).most_common()),
         "digest": to_json(result.report if digest else None),
     }
+
+
+# What is left out, and what a dry run shows
+
+
+def _reasons(sources: list[ImportFile], outcome: ImportOutcome | None = None) -> Counter[str]:
+    """Count what was left out by its reason."""
+    reasons = Counter(one.why for source in sources for one in source.skipped)
+    reasons.update(one.why for one in (outcome.left_out if outcome is not None else ()))
+    return reasons
+
+
+def _show_left_out(screen: Screen, sources: list[ImportFile], outcome: ImportOutcome | None = None) -> None:
+    reasons = _reasons(sources, outcome)
+    if not reasons:
+        return
+    screen.line(f"{reasons.total():,} left out:")
+    first: dict[str, str] = {}
+    for source in sources:
+        for one in source.skipped:
+            where = source.found.where(one.place) if source.found is not None else ""
+            first.setdefault(one.why, f"first {source.name}{where}")
+    rows: list[list[Piece]] = [
+        [f"{number:,}", why, (first.get(why, ""), QUIET)] for why, number in reasons.most_common(LEFT_OUT_SHOWN)
+    ]
+    screen.columns(rows, indent=2)
+    if len(reasons) > LEFT_OUT_SHOWN:
+        screen.line(f"  … and {len(reasons) - LEFT_OUT_SHOWN:,} more reasons")
+    screen.line(("--report FILE writes each of them with its place", QUIET))
+
+
+def _write_report(path: str, sources: list[ImportFile]) -> None:
+    """Write what is left out or damaged, a JSON object a line."""
+    try:
+        with Path(path).open("w", encoding="utf-8") as out:
+            for source in sources:
+                for one in source.skipped:
+                    where = source.found.where(one.place) if source.found is not None else ""
+                    out.write(json.dumps({"where": f"{source.name}{where}", "why": one.why}, ensure_ascii=False) + "\n")
+                for line in source.survey.bad:
+                    bad = {"where": _at(source.name, line), "why": line.problem, "fix": line.fix}
+                    out.write(json.dumps(bad, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise CommandError(
+            "no-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder of yours"
+        ) from None
+
+
+def _show_dry_run(sources: list[ImportFile], skipped: int, options: SubjectOptions) -> None:
+    """Show what would be imported; nothing was stored."""
+    rows: list[dict[str, Any]] = []
+    for source in sources:
+        found = source.found
+        rows.append(
+            {
+                "file": source.name,
+                "format": LABELS[found.format] if found is not None else LABELS["lines"],
+                "user": source.user or options.user,
+                "conversations": len(source.survey.conversations),
+                "messages": source.survey.messages,
+                "memories": len(source.memories),
+                "without_time": source.survey.undated,
+                "first_at": found.first_at if found is not None else "",
+                "last_at": found.last_at if found is not None else "",
+            }
+        )
+    if options.as_json:
+        reasons = dict(_reasons(sources).most_common())
+        print_json({"dry_run": True, "files": rows, "skipped": skipped, "left_out": reasons})
+        return
+    screen = Screen()
+    for row in rows:
+        screen.line((str(row["file"]), STRONG), f": {row['format']}, for {row['user']}")
+        words = [count(row["messages"], "message"), f"in {count(row['conversations'], 'conversation')}"]
+        words += [f"and {count_memories(row['memories'])}"] if row["memories"] else []
+        screen.line("  " + " ".join(words))
+        if row["first_at"]:
+            screen.line((f"  {str(row['first_at'])[:10]} to {str(row['last_at'])[:10]}", QUIET))
+    if skipped:
+        screen.line(f"{count(skipped, 'line')} left out")
+    _show_left_out(screen, sources)
+    screen.line(("nothing was stored: leave out --dry-run to import", QUIET))
+
+
+def count_memories(number: int) -> str:
+    """Return "1 memory" or "2 memories"."""
+    return "1 memory" if number == 1 else f"{number:,} memories"
 
 
 # Importing what export wrote
@@ -412,13 +651,17 @@ def _target(context: typer.Context, options: SubjectOptions, data: dict[str, Any
     return UserOptions(store=options.store, as_json=options.as_json, **who)
 
 
-def _import_export(data: dict[str, Any], target: UserOptions, *, digest: bool) -> int:
+def _import_export(data: dict[str, Any], target: UserOptions, *, digest: bool, dry_run: bool = False) -> int:
     """
-    Import an export.
+    Import an export; a dry run shows whom it is of.
 
     Raises:
         CommandError: it was damaged, or something is stored about that user already.
     """
+    if dry_run:
+        sizes = {name: len(value) for name, value in data.items() if isinstance(value, list) and value}
+        print_json({"dry_run": True, "format": LABELS["user"], "user": target.user, **sizes})
+        return 0
     with target.create() as memory:
         owner = _import_user(memory, data, target)
         report = digest_all(memory, show=not target.as_json) if digest else None
@@ -458,6 +701,9 @@ def export(
         str | None, typer.Argument(metavar="FILE", help="The file to write (default: standard output).")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    format: Annotated[
+        str, typer.Option("--format", metavar="NAME", help="holdfast (whole), or for other programs: pam, omi, okf.")
+    ] = "holdfast",
 ) -> int:
     """
     Export everything that is stored about the user, with all subjects, as one JSON document.
@@ -468,7 +714,12 @@ def export(
     Examples:
       holdfast export ana.json --user ana
       holdfast export --user ana | jq '.facts[].fact.text'
+      holdfast export ana.zip --user ana --format pam
+
+    The formats for other programs carry less: what each of them cannot carry is shown with its reason.
     """
+    if format not in ("holdfast", *WRITERS):
+        raise usage_error(f"--format {format} is not known", f"write --format holdfast, {', '.join(WRITERS)}")
     with options.open() as memory:
         owner = options.owner(memory)
         stored = count_all(count_held(owner, None))
@@ -477,11 +728,14 @@ def export(
                 "no-user", f"nothing is stored about {options.user!r} here", hint=suggest_users(memory, options)
             )
         data = owner.export()
+    if format != "holdfast":
+        return _export_portable(data, format, file, force, options)
     if file is None:
         print_json(data)
         return 0
     path = Path(file)
-    written = _write_export(path, data, force)
+    raw = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace") + b"\n"
+    written = _write_export(path, raw, force)
     if options.as_json:
         print_json({"file": str(path.resolve()), "bytes": written, "user": options.user})
         return 0
@@ -491,11 +745,34 @@ def export(
     return 0
 
 
-def _write_export(path: Path, data: dict[str, Any], force: bool) -> int:
-    """Write *data* completely or not at all, readable only by the owner; return its bytes."""
+def _export_portable(data: dict[str, Any], format: str, file: str | None, force: bool, options: UserOptions) -> int:
+    """Write the export in a portable format; show what that cannot carry."""
+    label, write = WRITERS[format]
+    if file is None:
+        raise usage_error(f"--format {format} needs a file", f"write holdfast export {options.user}.zip")
+    raw, losses = write(data)
+    written = _write_export(Path(file), raw, force)
+    if options.as_json:
+        lost = [to_json(one) for one in losses]
+        print_json({"file": str(Path(file).resolve()), "bytes": written, "user": options.user, "lost": lost})
+        return 0
+    screen = Screen()
+    screen.line((file, STRONG), f": {label}, {count(len(data['facts']), 'fact')}", (f"   {size(written)}", QUIET))
+    _show_losses(screen, losses)
+    return 0
+
+
+def _show_losses(screen: Screen, losses: list[FormatLoss]) -> None:
+    if losses:
+        screen.line("not carried by this format:")
+        rows: list[list[Piece]] = [[f"{one.count:,}", one.what, (one.why, QUIET)] for one in losses]
+        screen.columns(rows, indent=2)
+
+
+def _write_export(path: Path, text: bytes, force: bool) -> int:
+    """Write *text* completely or not at all, readable only by the owner; return its bytes."""
     if path.exists() and not force:
         raise CommandError("file-exists", f"{path} exists already", hint="name another file, or add --force")
-    text = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace") + b"\n"
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:

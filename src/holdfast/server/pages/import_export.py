@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from ...clock import new_id
 from ...errors import BadInput, Conflict, HoldfastError, NotFound
-from ...importers.append import Appender, ImportOutcome, RefusedLine
+from ...importers.append import Appender, ImportOutcome, RefusedLine, store_memories
 from ...importers.foreign import LABELS, OTHER, Mapped, SurveyedFile, survey_file, user_in
 from ...importers.jsonl import blocks
 from ...memory import Memory
@@ -342,6 +342,13 @@ class Imports:
         target = one.target
         if one.found.format != "user" and not target.user:
             raise BadInput("an import needs a user", hint="enter the user whose messages these are")
+        if one.found.unassigned:
+            raise BadInput("it is not known which speaker is the user", hint="choose a role for each speaker")
+        if len(one.found.users) > 1:
+            raise BadInput(
+                f"the file holds what is of {len(one.found.users):,} users",
+                hint="`holdfast import FILE --all-users` imports each under its own name",
+            )
         if one.found.survey.bad and not target.skip_bad:
             raise BadInput("some lines cannot be used", hint="leave them out, or fix the file")
         one.outcome, one.facts, one.learning = ImportOutcome(), 0, False
@@ -386,6 +393,9 @@ class Imports:
         else:
             self._append(one, memory, step)
         _learn(one, memory, step)
+        if one.found is not None and one.found.memories:
+            owner = memory.user(target.user, org=target.org, bot=target.bot, subject=target.subject)
+            store_memories(owner, one.found.memories, one.outcome, lambda so_far: step(0, 0))
         return _report(one)
 
     def _append(self, one: Import, memory: Memory, step: OnProgress) -> None:
