@@ -421,10 +421,9 @@ class User:
         given = {"text": text, "category": category, "key": key, "value": value}
         words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
         once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        names = checked_aliases(aliases)
         told = FactInput(
             **words,
-            aliases=names,
+            aliases=checked_aliases(aliases),
             confidence=checked_share("confidence", confidence),
             importance=None if importance is None else checked_share("importance", importance),
             about=checked_range(conversation, start_seq, end_seq),

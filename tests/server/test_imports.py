@@ -253,3 +253,24 @@ def test_memories_of_other_users_are_not_touched(kept, memory: Memory):
     finished(taken(kept, memory))
 
     assert [fact.value for fact in memory.user("bo").facts()] == ["Faro"]
+
+
+def test_memories_of_another_program_become_facts_of_the_chosen_user(kept, memory: Memory):
+    rows = [{"id": "1", "memory": "Is vegetarian", "user_id": "x", "created_at": "2025-01-01T10:00:00Z"}]
+    one = taken(kept, memory, json.dumps({"results": rows}).encode())
+
+    assert finished(one) == "done"
+    assert [fact.text for fact in memory.user("ana").facts()] == ["Is vegetarian."]
+
+
+def test_a_file_of_several_users_or_of_unknown_speakers_is_not_imported(kept, memory: Memory):
+    rows = [{"id": who, "memory": "Is vegetarian", "user_id": who} for who in ("x", "y")]
+    with pytest.raises(BadInput, match="of 2 users"):
+        taken(kept, memory, json.dumps({"results": rows}).encode())
+
+    said = [{"type": "message", "date_unixtime": "1772359200", "from": "Ana", "from_id": "user1", "text": "Hi."}]
+    telegram = json.dumps({"name": "Bo", "type": "personal_chat", "id": 1, "messages": said}).encode()
+    with pytest.raises(BadInput, match="which speaker is the user"):
+        taken(kept, memory, telegram)
+    assert finished(taken(kept, memory, telegram, mapped=Mapped({"Ana": "user"}))) == "done"
+    assert memory.user("ana").conversations() == ["Bo (1)"]

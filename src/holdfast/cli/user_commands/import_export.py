@@ -67,6 +67,18 @@ Me = Annotated[
 FromUser = Annotated[
     str | None, typer.Option("--from-user", metavar="ID", help="Only what is of this user of the other program.")
 ]
+AllUsers = Annotated[
+    bool, typer.Option("--all-users", help="Import what is of each user of the other program under its own name.")
+]
+TimeZoneName = Annotated[
+    str, typer.Option("--timezone", metavar="ZONE", help="Where times that name no zone are from.")
+]
+ReportFile = Annotated[
+    str | None, typer.Option("--report", metavar="FILE", help="Write what is left out, and why, a line each.")
+]
+ConversationsEnd = Annotated[
+    bool, typer.Option(help="The conversations are over: summarize their last messages as well.")
+]
 Dates = Annotated[
     str | None, typer.Option("--dates", metavar="ORDER", help="day-first or month-first, where 03/05 can be both.")
 ]
@@ -123,21 +135,13 @@ def import_(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave out unusable lines, and count them.")] = False,
     me: Me = None,
     from_user: FromUser = None,
-    all_users: Annotated[
-        bool, typer.Option("--all-users", help="Import what is of each user of the other program under its own name.")
-    ] = False,
+    all_users: AllUsers = False,
     dates: Dates = None,
-    timezone: Annotated[
-        str, typer.Option("--timezone", metavar="ZONE", help="Where times that name no zone are from.")
-    ] = "UTC",
+    timezone: TimeZoneName = "UTC",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; store nothing.")] = False,
-    report: Annotated[
-        str | None, typer.Option("--report", metavar="FILE", help="Write what is left out, and why, a line each.")
-    ] = None,
+    report: ReportFile = None,
     digest: Annotated[bool, typer.Option(help="Learn from the messages right away.")] = True,
-    end: Annotated[
-        bool, typer.Option(help="The conversations are over: summarize their last messages as well.")
-    ] = True,
+    end: ConversationsEnd = True,
 ) -> int:
     """
     Import conversations and memories: of JSONL, or as another program exported or stored them.
@@ -147,12 +151,8 @@ def import_(
     WhatsApp and Slack; what mem0, Zep, LiteLLM, LangGraph, LangChain and the OpenAI Agents SDK
     store; Markdown memory files; PAM, OMI and OKF. The docs have a table of what becomes what.
 
-    \b
-    A line of JSONL is {"role": "user", "content": "…"} and may hold
-      "name"          the name of the speaker
-      "at"            the time, ISO 8601; without it, the time of the line before
-      "conversation"  the name of the conversation
-    and anything else to keep with the message.
+    A line of JSONL is {"role": "user", "content": "…"} and may hold "name", "at" (ISO 8601; by default the
+    time of the line before), "conversation", and anything else to keep with the message.
 
     Everything is checked before anything is stored. After Ctrl-C, run the same command again: it
     continues where it stopped, and nothing is stored twice. A file that has grown adds what is new.
@@ -185,6 +185,12 @@ def import_(
             return 0
         memory = stack.enter_context(options.create(stack.enter_context(model.open(options))))
         result = _store_and_learn(memory, sources, options, skip_bad, end=end, digest=digest, show=show)
+    return _finish(sources, result, skipped, digest, options)
+
+
+def _finish(
+    sources: list[ImportFile], result: ImportResult, skipped: int, digest: bool, options: SubjectOptions
+) -> int:
     if result.outcome.skipped:
         raise _memory_off(result.outcome.skipped, options)
     if options.as_json:
