@@ -50,8 +50,8 @@ class World:
         return [(message.role, message.content) for message in chat.load()]
 
     def stored_soon(self, count: int, **whose: str) -> list[tuple[str, str]]:
-        """The same, once there are so many, or after five seconds."""
-        until = time.monotonic() + 5
+        """The same, once there are so many, or after twenty seconds."""
+        until = time.monotonic() + 20
         while len(found := self.stored(**whose)) < count and time.monotonic() < until:
             time.sleep(0.01)
         return found

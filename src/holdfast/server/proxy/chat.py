@@ -440,7 +440,7 @@ def _showed_all(chat: Conversation, asked: Message | None) -> bool:
 @dataclass(frozen=True, slots=True)
 class Place:
     """
-    Where the input of a request belongs in a stored conversation.
+    The place of a request in a stored conversation.
 
     It follows message *after*, on which its first *known* messages lie already, from *first_new* on; *end* is the last
     number that was given.  ``missing`` are messages that the client shows before it and that were never stored.

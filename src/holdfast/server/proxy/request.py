@@ -215,7 +215,7 @@ def memory_options(
 @dataclass(frozen=True, slots=True)
 class Host:
     """
-    A chat program that names its users and conversations in headers of its own, the first that is present.
+    A chat program that names its users and conversations in its own headers; the first that is present counts.
 
     ``whole``: it shows the whole conversation with every request.
     """
