@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .integrations.callable import UserMessages, with_memory
     from .memory import Memory
     from .reports import (
+        Activity,
         AskedAgain,
         BackfillReport,
         Backlog,
@@ -122,7 +123,7 @@ _MODULES = {
     "integrations.callable": "UserMessages with_memory",
     "memory": "Memory",
     "reports": (
-        "AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
+        "Activity AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
         "ErasurePreview ErasureReceipt Event Explained Finding Measure Merged MessageCount Metrics News Operation PromptPreview "
         "PromptSample PruneReport Ranked RebuildReport Rebuilt Receipt ReplayReport Report StoreStats SubjectMerge Usage"
     ),
@@ -137,6 +138,7 @@ _MODULES = {
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 
 __all__ = [
+    "Activity",
     "Admin",
     "ApiKey",
     "ApiKeys",

@@ -22,7 +22,7 @@ from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .observer import Watcher
 from .privacy.erasure import KINDS
-from .reports import Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
+from .reports import Activity, Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
 from .scope import Scope, checked_name
 from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
@@ -169,6 +169,49 @@ class Admin:
     def backlog(self) -> tuple[Backlog, ...]:
         """Count the unfinished background work by kind and state; cheap."""
         return self._engine.store.backlog(self._engine.now_ms())
+
+    def activity(
+        self,
+        *,
+        since: date,
+        until: date | None = None,
+        org: str | None = None,
+        user: str | None = None,
+        bot: str | None = None,
+    ) -> list[Activity]:
+        """
+        Count what changed by day, org, bot and kind, from the events that are kept (`Config.event_days`).
+
+        It reads the events of every user, so keep the answer for a while.
+
+        Args:
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+            org: only this tenant.
+            user: only this user.
+            bot: only this assistant.
+
+        Raises:
+            BadInput: *until* lies before *since*.
+        """
+        days = days_between(since, until, self._engine.now_ms())
+        found = self._engine.store.activity(days.start_ms, days.end_ms, org=org, user=user, bot=bot)
+        return [
+            Activity(from_ms(day * DAY_MS).date(), *rest, kind, count, users)
+            for *rest, day, kind, count, users in found
+        ]
+
+    def newest_events(self, kind: str | None = None, *, days: int = 30, limit: int = 100) -> list[Event]:
+        """
+        Return the newest events of all users, without those of jobs; one event names no text.
+
+        Args:
+            kind: only these, ``fact.replaced`` for example; of jobs, too.
+            days: not older than so many days.
+            limit: at most so many.
+        """
+        since_ms = self._engine.now_ms() - checked_count("days", days) * DAY_MS
+        return self._engine.store.newest_events(kind, since_ms, limit=checked_count("limit", limit))
 
     def stats(self) -> StoreStats:
         """Return where the store is, how large, and how many rows it has of each kind."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal
 
 from .scope import SELF
@@ -268,8 +268,8 @@ class RebuildReport:
     """
     The result of ``rebuild``, or with ``dry_run`` what it would do.
 
-    ``before`` and ``after`` are the summaries or facts that were in the range and that are there now; a dry
-    run has no ``after``.  ``ranges`` counts what was made again one by one, ``start_seq`` to ``end_seq``
+    ``before`` and ``after`` are the summaries or facts that were in the range and that are there now; of a dry
+    run ``after`` has the facts alone, and only where no model is asked for them.  ``ranges`` counts what was made again one by one, ``start_seq`` to ``end_seq``
     is what they span.  ``calls`` of a model took ``tokens`` and ``cost`` (``None`` where no price is
     known); in a dry run these are estimates that err upwards.  ``id`` is what ``restore`` takes, empty when
     nothing can be restored.  ``errors`` lists, range by range, what was left unchanged and why.
@@ -434,7 +434,7 @@ class PromptPreview:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """A question of the assistant whose answer, ``fact``, was believed before it was asked."""
+    """A question of the assistant, to ``user``, whose answer, ``fact``, was believed before it was asked."""
 
     subject: str
     conversation: str
@@ -442,6 +442,9 @@ class AskedAgain:
     question: str
     at: datetime | None
     fact: Fact
+    org: str = "default"
+    user: str = ""
+    bot: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,6 +518,22 @@ class Backlog:
     due: int
     overdue: int
     oldest_due_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """
+    Changes of one ``kind`` on one ``day`` (UTC), counted across the users of one org and bot.
+
+    ``kind`` is that of an `Event`; of ``message.added`` the messages are counted.  ``users`` made them.
+    """
+
+    day: date
+    org: str
+    bot: str
+    kind: str
+    count: int
+    users: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,10 @@ ME: list[Visit] = [
     Visit("me: nothing yet", "/me", who="user", world="bare", hostile=False),
 ]
 OPERATING: list[Visit] = [
+    Visit("home", "/dashboard", ready="#week .figures"),
+    Visit("home, none", "/dashboard", world="bare"),
+    Visit("changes", "/dashboard/changes", ready="#changes table"),
+    Visit("changes of one kind", "/dashboard/changes?kind=fact.added", ready="#changes table"),
     Visit("recall lab", "/dashboard/recall"),
     Visit("recall lab, found", "/dashboard/recall?user={user}&q=What+should+I+cook%3F&conversation={conversation}"),
     Visit("recall lab, earlier", "/dashboard/recall?user={user}&q=diet&at=2026-09-01T10%3A00"),
@@ -101,8 +105,8 @@ OPERATING: list[Visit] = [
     Visit("import and export", "/dashboard/import"),
     Visit("import and export, none", "/dashboard/import", world="bare"),
     Visit("import that is gone", "/dashboard/import/{user}", status=404),
-    Visit("metrics", "/dashboard/metrics"),
-    Visit("metrics of somebody", "/dashboard/metrics?user={user}"),
+    Visit("metrics", "/dashboard/metrics", ready="#measures table"),
+    Visit("metrics of somebody", "/dashboard/metrics?user={user}", ready="#measures table"),
     Visit("metrics, none", "/dashboard/metrics", world="bare"),
     Visit("settings", "/dashboard/settings"),
     Visit("settings, none", "/dashboard/settings", world="bare"),

@@ -96,7 +96,9 @@ def test_the_keyboard_is_enough(fresh, visitor):
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
     expect(page.locator("#chunk h2")).to_contain_text("Meta summary 1")
-    assert page.evaluate(name).startswith("Level 2, summary 1,")  # the focus stays where it was
+    expect(page.locator("#chunk h2")).to_be_focused()
+    page.keyboard.press("Escape")
+    assert page.evaluate(name).startswith("Level 2, summary 1,")  # back at the block
     page.keyboard.press("j")
     assert page.evaluate("document.activeElement.closest('.said') !== null")
     page.keyboard.press("?")

@@ -37,6 +37,8 @@ WHY_NOT = {
     "Admin.job": "is answered by GET /v1/jobs/{id}, beside long work that requests started",
     "Admin.jobs_of_user": "is a part of Memory.jobs",
     "Admin.backlog": "is what /metrics tells",
+    "Admin.activity": "is what the pages Home and Metrics show",
+    "Admin.newest_events": "is what the pages Home and Changes show",
     "Admin.size_bytes": "is among what GET /v1/stats and /metrics tell",
     "ApiKeys.is_valid": "is what streams of the server ask",
     "ApiKeys.count_messages": "is what a server counts by",

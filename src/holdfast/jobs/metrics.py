@@ -239,7 +239,7 @@ def tally(view: ReadView, days: Days) -> Tally:
         if said:
             counted.turns.append(said)
         counted.ratings += (value for m in messages if days.holds(_ms(m)) and (value := rating_of(m)) is not None)
-        _count_questions(counted, messages, known, row, days)
+        _count_questions(counted, messages, known, row, days, here.scope)
         _count_contexts(counted, here.context_stats(), messages, days)
         _count_unsummarized(counted, here, row)
     return counted
@@ -254,7 +254,12 @@ def _count_facts(counted: Tally, rows: Iterable[FactRow], days: Days) -> None:
 
 
 def _count_questions(
-    counted: Tally, messages: Sequence[Message], known: Sequence[KnownFact], row: ConversationRow, days: Days
+    counted: Tally,
+    messages: Sequence[Message],
+    known: Sequence[KnownFact],
+    row: ConversationRow,
+    days: Days,
+    owner: Scope,
 ) -> None:
     for asked in questions(messages):
         if not days.holds(_ms(asked.message)):
@@ -266,7 +271,8 @@ def _count_questions(
         counted.repeated += 1
         if len(counted.asked_again) < MOST_LISTED:
             place = (row.subject, row.conversation, asked.message.seq)
-            counted.asked_again.append(AskedAgain(*place, asked.text, asked.message.at, fact))
+            whose = (owner.org, owner.user, owner.bot)
+            counted.asked_again.append(AskedAgain(*place, asked.text, asked.message.at, fact, *whose))
 
 
 def _count_contexts(counted: Tally, shown: Sequence[ContextStatsRow], messages: Sequence[Message], days: Days) -> None:

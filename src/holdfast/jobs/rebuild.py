@@ -44,7 +44,9 @@ from .queue import Dependencies, range_of, scope_of
 from .summaries import into_index, order_story
 from .vectors import BATCH_DOCS, EmbedDocs, add_vectors, docs_in_range
 
-LAYERS = ("facts", "episodes", "summaries", "meta", "vectors")
+LAYERS = ("facts", "episodes", "summaries", "meta", "vectors", "chunk")
+CHUNK_LAYERS = ("summaries", "facts", "episodes")
+"""What the layer ``chunk`` stands for: all that is made from the messages themselves, as one rebuild."""
 PROMPTS = {
     "summaries": "chunk_summary",
     "meta": "meta_summary",
@@ -70,6 +72,14 @@ class SourcesChanged(Conflict):
 
     def __init__(self) -> None:
         super().__init__("the messages changed while the model read them", hint="rebuild this range again")
+
+
+class _Trial(Exception):
+    """Ends the transaction of a trial, so that nothing of it is written; carries what it found."""
+
+    def __init__(self, found: dict[MessageRange, tuple[Fact, ...]]) -> None:
+        super().__init__("a trial writes nothing")
+        self.found = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,15 +315,17 @@ class Rebuilder:
     ) -> RebuildReport:
         """Rebuild one layer of the scope's conversation; see `Conversation.rebuild`."""
         self._check(scope, layer)
-        spans = self.ranges(scope, layer, start_seq, end_seq)
+        layers = [one for one in CHUNK_LAYERS if self.writer.makes(one)] if layer == "chunk" else [layer]
+        spans = [(one, span) for one in layers for span in self.ranges(scope, one, start_seq, end_seq)]
         if dry_run:
             return self._estimate_all(scope, layer, spans)
         if layer == "vectors":
-            return self._rebuild_vectors(scope, spans, progress)
+            return self._rebuild_vectors(scope, [span for _, span in spans], progress)
         run, rebuild_id = RebuildRun(), new_id("reb", self.deps.now_ms())
-        for number, span in enumerate(spans):
+        begin = {one: span.start_seq for one, span in reversed(spans)}
+        for number, (one, span) in enumerate(spans):
             try:
-                self._rebuild(scope, layer, span, RebuiltPart(rebuild_id, number), spans[0].start_seq, run)
+                self._rebuild(scope, one, span, RebuiltPart(rebuild_id, number), begin[one], run)
             except (ModelError, SourcesChanged) as error:
                 run.errors.append(f"{span.start_seq}-{span.end_seq}: {error.code}: {error}")
                 if is_hopeless(error):
@@ -517,14 +529,37 @@ class Rebuilder:
 
         return self.writer.estimate(layer, scope, self.deps.store.read(scope, texts))
 
-    def _estimate_all(self, scope: Scope, layer: str, spans: Sequence[MessageRange]) -> RebuildReport:
+    def _estimate_all(self, scope: Scope, layer: str, spans: Sequence[tuple[str, MessageRange]]) -> RebuildReport:
         run = RebuildRun()
-        for span in spans:
-            if layer != "vectors":
-                run.totals += self.estimate(scope, layer, span)
-            before = self.deps.store.read(scope, partial(self._current, layer=layer, span=span))
-            run.add(span, RangeChange(before, ()))
+        trial = self._try_facts(scope, [span for one, span in spans if one == "facts"])
+        for one, span in spans:
+            if one != "vectors":
+                run.totals += self.estimate(scope, one, span)
+            before = self.deps.store.read(scope, partial(self._current, layer=one, span=span))
+            run.add(span, RangeChange(before, trial.pop(span, ()) if one == "facts" else ()))
         return replace(run.report(layer, ""), dry_run=True)
+
+    def _try_facts(self, scope: Scope, spans: Sequence[MessageRange]) -> dict[MessageRange, tuple[Fact, ...]]:
+        """Return the facts that each range would hold after a rebuild by the rules; a model is not asked in advance."""
+        if self.writer.reader is not None or not spans:
+            return {}
+        readings = [self.writer.read_facts(scope, (span.start_seq, span.end_seq)) for span in spans]
+
+        def work(view: WriteView) -> None:
+            found, kept = {}, set[str]()
+            for number, (span, reading) in enumerate(zip(spans, readings, strict=True)):
+                place = (span.start_seq, span.end_seq, spans[0].start_seq, FACT_KINDS)
+                again = Rereading(*place, reading.source, reading.claims, reading.refused, reading.hints)
+                result = self._replace_facts(view, reading, again, kept, RebuiltPart("reb_trial", number))
+                if result is not None:
+                    found[span], kept = result[0].after, kept | result[1]
+            raise _Trial(found)
+
+        try:
+            self.deps.store.write(scope, work)
+        except _Trial as trial:
+            return trial.found
+        return {}
 
     def _current(self, view: ReadView, layer: str, span: MessageRange) -> tuple[Summary | Fact, ...]:
         if layer in ("facts", "episodes"):
@@ -586,7 +621,7 @@ class Rebuilder:
                 span = (row.start_seq, row.end_seq)
                 view.add_rebuild(RebuildRow(own_id, number, row.layer, *span, row.after, row.before, source, now_ms))
                 run.add(MessageRange(*span), change)
-            return run.report(parts[0].layer, own_id)
+            return run.report(_layer_of(parts), own_id)
 
         return self.deps.store.write(scope, work)
 
@@ -709,10 +744,15 @@ def _in_revert_order(parts: Sequence[RebuildRow]) -> list[RebuildRow]:
     return sorted(parts, key=lambda row: row.part if row.layer == "meta" else -row.part)
 
 
+def _layer_of(rows: Sequence[RebuildRow]) -> str:
+    """Return the layer of a rebuild; several of them are a rebuild of ``chunk``."""
+    return rows[0].layer if len({row.layer for row in rows}) == 1 else "chunk"
+
+
 def _listed(rows: Sequence[RebuildRow]) -> Rebuilt:
     return Rebuilt(
         id=rows[0].id,
-        layer=rows[0].layer,
+        layer=_layer_of(rows),
         start_seq=min(row.start_seq for row in rows),
         end_seq=max(row.end_seq for row in rows),
         at=from_ms(rows[0].created_at),

@@ -22,7 +22,7 @@ from .jobs import Tasks
 from .mcp import MemoryOwner, tools
 from .metrics import Metered, Meters
 from .pages import conversations as talks
-from .pages import front, import_export, layout, me
+from .pages import front, home, import_export, layout, me
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
 from .pages import prompts as prompt_pages
@@ -54,6 +54,7 @@ Everything needs a key in the header `Authorization: Bearer hf_...`. Errors are 
 """
 PAGES = (
     front,
+    home,
     talks,
     users_pages,
     me,
@@ -94,6 +95,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.imports = imports
+    app.state.counts = home.Counts()
     app.state.sign_in_links = SignInLinks()
     app.state.quotas = quotas
     app.state.meters = Meters(memory, tail, threads=settings.threads)

@@ -394,6 +394,7 @@ def report_data(report: WorkReport) -> ReportData:
         figures = {"calls": report.calls, "tokens": report.tokens, "cost": report.cost, "ranges": report.ranges}
         place = {"id": report.id, "start_seq": report.start_seq, "end_seq": report.end_seq}
         made = {"before": [one.id for one in report.before], "after": [one.id for one in report.after]}
+        made["active"] = [one.id for one in report.before if isinstance(one, Fact) and one.live]
         return {"layer": report.layer, "errors": list(report.errors), **figures, **place, **made}
     return asdict(report)
 
@@ -413,7 +414,7 @@ def load_report(memory: Memory, kind: str, report: ReportData, owner: Owner, sub
     if report["before"] or report["after"]:
         there = _there(memory, report, owner, user)
     before, after = (tuple(there[name] for name in report[which] if name in there) for which in ("before", "after"))
-    rest = {name: value for name, value in report.items() if name not in ("before", "after", "errors")}
+    rest = {name: value for name, value in report.items() if name not in ("before", "after", "active", "errors")}
     return RebuildReport(**rest, before=before, after=after, errors=tuple(report["errors"]))
 
 

@@ -123,7 +123,7 @@ class RebuildRequest(Body):
     """The layer and the range to rebuild; `dry_run` only estimates."""
 
     model_config = _with_example({"layer": "summaries", "start_seq": 1, "end_seq": 20, "dry_run": True})
-    layer: Literal["facts", "episodes", "summaries", "meta", "vectors"]
+    layer: Literal["facts", "episodes", "summaries", "meta", "vectors", "chunk"]
     start_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     end_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     dry_run: bool = False

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from ..clock import Clock, to_ms, utc_now
 from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey
 from ..scope import Scope, actor
-from ..types import Job
+from ..types import BY_HAND_CONVERSATION, Job
 from . import rows
 from .changes import ChangeLog
 from .port import Backend, Driver, Row
@@ -364,6 +364,24 @@ class Store:
     def events_of_org(self, org: str, before: int | None, *, limit: int) -> Sequence[Event]:
         """Return the events of an org as a whole, newest first: its keys, and that a user was erased."""
         return self.read(Scope(org, "", ""), lambda view: list(view.events_before(before, limit=limit)))
+
+    def activity(
+        self,
+        since_ms: int,
+        until_ms: int,
+        *,
+        org: str | None = None,
+        user: str | None = None,
+        bot: str | None = None,
+    ) -> list[tuple[str, str, int, str, int, int]]:
+        """Count events by org, bot, day since 1970 and kind: ``(org, bot, day, kind, how many, of how many users)``."""
+        args = {"since_ms": since_ms, "until_ms": until_ms, "by_hand": BY_HAND_CONVERSATION}
+        found = self._rows("activity", **args, org=org, user_id=user, bot=bot)
+        return [(row[0], row[1], int(row[2]), row[3], int(row[4]), int(row[5])) for row in found]
+
+    def newest_events(self, kind: str | None, since_ms: int, *, limit: int) -> list[Event]:
+        """Return the newest events of all users, of one kind or of all but those of jobs."""
+        return [Event(*row) for row in self._rows("newest_events", kind=kind, since_ms=since_ms, limit=max(0, limit))]
 
     def usage(
         self,

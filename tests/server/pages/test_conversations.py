@@ -155,7 +155,8 @@ def test_a_range_is_estimated_rebuilt_and_reverted(sign_in, told):
     assert [s.version for s in now] == [2, 2, 1]
     assert {s.id for s in before} <= {s.id for s in told.summaries(1, live=False)}
 
-    made = next(one for one in told.rebuilds() if one.layer == "summaries")
+    (made,) = told.rebuilds()
+    assert made.layer == "chunk"
     assert "Reverted to the previous version." in post(browser, do="revert", rebuild=made.id).text
     assert [s.text for s in told.summaries(1)] == [s.text for s in before]
 
@@ -295,3 +296,60 @@ def test_the_context_stands_beside_that_for_an_earlier_question(sign_in, told):
     assert "the stable prefix is the same" in shown
     assert "nothing to compare with" in section(browser.get(f"{ONE}?query=x&against=2"), "context")
     assert "Compared with" not in section(browser.get(f"{ONE}?query=x"), "context")
+
+
+def test_a_conversation_is_erased_and_the_others_stay(sign_in, told, memory):
+    memory.conversation("other", user="ana").record("I play the cello.", "Nice.")
+    browser = sign_in()
+    assert post(browser, do="erase", word="no").status_code == 422
+    assert told.state() is not None
+    page = post(browser, do="erase", word="erase")
+    assert "Forgotten, with everything learned only from it" in page.text
+    assert [state.conversation for state in memory.user("ana").overview()] == ["other"]
+    assert "Porto" not in [fact.value for fact in memory.user("ana").facts()]
+
+
+def test_stale_summaries_are_not_up_to_date(sign_in, told, memory):
+    told.edit(1, "I'm vegan.")
+    assert any(summary.stale for summary in told.summaries())
+    for path in (ONE, "/dashboard/conversations", "/dashboard/conversations/ana"):
+        text = sign_in().get(path).text
+        assert "out of date" in text, path
+        assert "up to date" not in text, path
+
+
+def test_facts_by_hand_are_no_conversation(sign_in, told, memory):
+    """They are not counted and not listed, and their words are no quote."""
+    memory.user("ana").remember(category="hobby", key="plays", value="the violin")
+    browser = sign_in()
+    for path in (
+        "/dashboard/conversations",
+        "/dashboard/conversations/ana",
+        "/dashboard/users",
+        "/dashboard/users/ana",
+    ):
+        assert "(by hand)" not in browser.get(path).text, path
+    assert "Entered by hand" in browser.get("/dashboard/users/ana").text
+    assert "1 conversation" in section(browser.get("/dashboard/conversations"), "list")
+
+
+def test_a_message_that_changed_meanwhile_is_not_overwritten(sign_in, told):
+    """The second of two who edit a message sees both texts."""
+    browser = sign_in()
+    version = re.search(
+        r'name="seq" value="1"><input type="hidden" name="version" value="(\w+)"', browser.get(ONE + "?at=1").text
+    )
+    told.edit(1, "I'm vegan.")
+    page = post(browser, path=ONE, do="edit", seq="1", content="I eat everything.", version=version[1])
+    assert page.status_code == 409
+    conflict = re.search(r'<section id="conflict".*?</section>', page.text, re.DOTALL)[0]
+    assert "I&#39;m vegan." in conflict
+    assert "I eat everything." in conflict
+    assert told.load(start_seq=1, limit=1)[0].content == "I'm vegan."
+
+
+def test_an_older_day_is_shown_with_its_year(sign_in, memory):
+    chat = memory.conversation("old", user="ana")
+    chat.append([{"role": "user", "content": "Hello.", "at": "2019-03-14T09:12:00Z"}])
+    assert "14 Mar 2019" in section(sign_in().get("/dashboard/conversations/ana/old"), "transcript")
+    assert "1 message<" in sign_in().get("/dashboard/conversations").text

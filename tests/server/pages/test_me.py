@@ -33,14 +33,14 @@ def post(browser, do, **fields):
 
 
 def sentences(page):
-    return re.findall(r'<p class="sentence">([^<]*)</p>', page.text)
+    return re.findall(r'<p class="sentence" dir="auto">([^<]*)</p>', page.text)
 
 
 def test_everything_that_is_believed_is_shown_with_the_words_it_rests_on(me):
     page = me.get("/me")
 
     assert sentences(page) == ["Lives in Porto.", "Is vegetarian."]
-    assert "<q>I live in Porto</q>" in page.text
+    assert '<q dir="auto">I live in Porto</q>' in page.text
     assert page.text.count("<h1>") == 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Config, Memory
-from holdfast.llm.protocol import BadAnswer
+from holdfast.llm.protocol import BadAnswer, ModelError
 from holdfast.server.app import create_app
 from holdfast.server.pages.settings import format_setting
 from holdfast.server.pages.transcript import word_diff
@@ -126,6 +126,39 @@ def test_dead_jobs_stand_first_with_their_reason(sign_in, settings, clock):
     assert text.index("dead") < text.index("ready") if "ready" in text else True
     assert dead[0].reason in text
     assert "secret word" not in text
+
+
+def test_jobs_with_one_reason_are_one_line_and_are_retried_at_once(sign_in, memory):
+    """A hundred jobs that failed in the same way: one group with its advice, one button, honest counts."""
+    for number in range(100):
+        memory.conversation("web", user=f"user {number:03}").record("Hello there.", "Hello!")
+    ids = [job.id for job in memory.jobs()]
+    for job in ids:
+        memory.cancel(job)
+    browser = sign_in()
+    page = browser.get("/dashboard/jobs?state=cancelled")
+    assert page.text.count('<details class="job-group') == 1
+    assert f"Retry all {len(ids)}" in words(page)
+    assert len(page.content) < 60_000
+    kind = memory.jobs()[0].kind
+    fields = {"do": "all-retry", "state": "cancelled", "kind": kind, "reason": ""}
+    assert "These jobs will run again." in words(browser.post("/dashboard/jobs", data=fields))
+    assert {job.state for job in memory.jobs()} == {"ready"}
+    assert browser.post("/dashboard/jobs", data={**fields, "do": "all-explode"}).status_code == 422
+
+
+def test_during_an_outage_the_jobs_page_is_not_green(sign_in, settings, clock):
+    """No job is dead yet, but they fail and are tried again: a warning with the reason and what to do."""
+    model = ScriptedModel(otherwise=lambda request: ModelError("connection refused"))
+    with Memory(llm=model, embedder=None, clock=clock, config=Config(job_attempts=5)) as memory:
+        memory.conversation("web", user="ana").record("My aunt lives in Rome and I like tea.", "Yes.")
+        memory.conversation("web", user="ana").end()
+        memory.digest()
+        assert not memory.jobs("dead")
+        text = words(_browse(memory, settings, "/dashboard/jobs"))
+    assert "held up and will be tried again" in text
+    assert "cannot be reached" in text
+    assert "On time" not in text
 
 
 def test_no_jobs_is_a_state_of_its_own(sign_in):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
+from holdfast import User
 from holdfast.server.pages.me import group_facts
 from holdfast.server.pages.users import timeline_bars
 
@@ -32,7 +34,7 @@ def post(browser, do, path=ANA, **fields):
 
 
 def sentences(page):
-    found = re.findall(r'<p class="sentence">(.*?)</p>', page.text)
+    found = re.findall(r'<p class="sentence" dir="auto">(.*?)</p>', page.text)
     return [re.sub(r"<.*", "", re.sub(r"^<a [^>]*>", "", words)).strip() for words in found]
 
 
@@ -168,3 +170,10 @@ def test_what_happened_is_told_without_what_was_said(desk):
     assert {("fact added", "local"), ("fact replaced", "local"), ("message added", "local")} <= set(told)
     assert "fish" not in page
     assert "Porto" not in page
+
+
+def test_a_rejected_claim_leads_to_its_message(desk, monkeypatch):
+    candidate = SimpleNamespace(quote="I live in Rome", seq=3)
+    refused = SimpleNamespace(candidate=candidate, reason="it is a question", conversation="c")
+    monkeypatch.setattr(User, "rejected", lambda _user, *, limit=100: [refused])
+    assert 'href="/dashboard/conversations/ana/c?at=3#m3"' in desk.get(ANA).text

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...conversation import Conversation
     from ...reports import BackfillReport, RebuildReport
 
-REBUILD_LAYERS = ("summaries", "episodes", "meta", "facts", "vectors")
+REBUILD_LAYERS = ("summaries", "episodes", "meta", "facts", "vectors", "chunk")
 BACKFILL_LAYERS = ("summaries", "episodes", "facts", "meta")
 SHOWN, ARCHIVED_SHOWN = 10, 20
 

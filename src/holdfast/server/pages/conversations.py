@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
@@ -19,13 +19,24 @@ from ...errors import ConfigError, HoldfastError, NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport
 from ...text.validate import parse_rating
-from ...types import Job, Summary
+from ...types import BY_HAND_CONVERSATION, Fact, Job, Message, Summary
 from ...user import User
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
 from ..routing import OPERATOR, RouteTable, UserName
-from ..schemas import CallerDep, ConversationDep, ConversationName, UserDep
-from .layout import Form, FormDep, events_address, here, link, query_number, render, scope_query, see_other
-from .transcript import coverage_strip, fact_badges, first_mentions, transcript_lines, word_diff
+from ..schemas import Caller, CallerDep, ConversationDep, UserDep
+from .layout import (
+    Form,
+    FormDep,
+    events_address,
+    here,
+    link,
+    query_number,
+    render,
+    scope_query,
+    see_other,
+    seen_version,
+)
+from .transcript import FactsDiff, coverage_strip, fact_badges, facts_diff, first_mentions, transcript_lines, word_diff
 
 table = RouteTable()
 LIST = "/dashboard/conversations"
@@ -41,13 +52,15 @@ MAX_DIGITS = 15
 _AFTER_EVERY_NAME = "\U0010ffff" * 3
 WAIT_S = 0.8  # for a rebuild that needs no model
 LAYERS = {
-    "chunk": ("Chunk summaries, with facts and episodes", ("summaries", "facts", "episodes")),
-    "summaries": ("Chunk summaries", ("summaries",)),
-    "meta": ("Meta summaries", ("meta",)),
-    "facts": ("Facts", ("facts",)),
-    "episodes": ("Episodes", ("episodes",)),
-    "vectors": ("Embeddings", ("vectors",)),
+    "chunk": "Chunk summaries, with facts and episodes",
+    "summaries": "Chunk summaries",
+    "meta": "Meta summaries",
+    "facts": "Facts",
+    "episodes": "Episodes",
+    "vectors": "Embeddings",
 }
+FACT_LAYERS = ("chunk", "facts", "episodes")
+FOLDED_CHARS = 3_000  # a longer message is folded to its beginning
 
 NOTICES = {
     "rated": "Rating stored.",
@@ -61,6 +74,8 @@ NOTICES = {
     "ended": "Conversation ended. The remaining messages are being summarized.",
     "retried": "The job will run again.",
 }
+WORD = "erase"  # that confirms the erasure of a conversation
+BY_HAND_TITLE = "Facts entered by hand"
 
 
 @table.page("GET", LIST, OPERATOR)
@@ -76,9 +91,9 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     groups = []
     for at, user, bot in users:
         owner = memory.user(user, org=at, bot=bot)
-        states, jobs = owner.overview(), memory.admin.jobs_of_user(user, org=at, bot=bot)
+        states, jobs = _talks(owner), memory.admin.jobs_of_user(user, org=at, bot=bot)
         names = subject_names(owner, states)
-        shown = [_list_row(state, user, at, bot, jobs, names) for state in states[:CONVERSATIONS_A_USER]]
+        shown = [_list_row(memory, state, user, at, bot, jobs, names) for state in states[:CONVERSATIONS_A_USER]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
     last = users[-1] if users else None
@@ -101,7 +116,7 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
     """Show the conversations of one user, newest first."""
     grant, wanted = caller.grant, request.query_params.get("name", "")
     first = max(0, query_number(request, "first") or 0)
-    states = [state for state in owner.overview() if wanted.lower() in state.conversation.lower()]
+    states = [state for state in _talks(owner) if wanted.lower() in state.conversation.lower()]
     shown = states[first : first + CONVERSATIONS_A_PAGE]
     jobs = caller.memory.admin.jobs_of_user(user, org=grant.org, bot=grant.bot)
     last, names = first + CONVERSATIONS_A_PAGE, subject_names(owner, shown)
@@ -113,7 +128,8 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
         grant=grant,
         wanted=wanted,
         consent=owner.status(),
-        rows=[_list_row(state, user, grant.org, grant.bot, jobs, names) for state in shown],
+        notices=_receipt_notice(request.query_params.get("said", "")),
+        rows=[_list_row(caller.memory, state, user, grant.org, grant.bot, jobs, names) for state in shown],
         all=len(states),
         before=here(request, first=max(0, first - CONVERSATIONS_A_PAGE)) if first else None,
         after=here(request, first=last) if last < len(states) else None,
@@ -123,15 +139,22 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
 
 @table.page("GET", ONE, OPERATOR)
 def conversation_page(
-    request: Request,
-    caller: CallerDep,
-    chat: ConversationDep,
-    owner: UserDep,
-    tasks: TasksDep,
-    user: UserName,
-    conversation: ConversationName,
+    request: Request, caller: CallerDep, chat: ConversationDep, owner: UserDep, tasks: TasksDep, user: UserName
 ) -> Response:
     """Show one conversation: transcript, coverage, summaries, facts and the next context."""
+    return _render_conversation(request, caller, chat, owner, tasks, user)
+
+
+def _render_conversation(
+    request: Request,
+    caller: Caller,
+    chat: Conversation,
+    owner: User,
+    tasks: Tasks,
+    user: str,
+    conflict: tuple[Message, str] | None = None,
+) -> Response:
+    conversation = chat.id
     state = chat.state()
     if state is None:
         raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may belong to another subject")
@@ -146,7 +169,14 @@ def conversation_page(
     return render(
         "conversation.html",
         request,
-        title=conversation,
+        title=conversation if conversation != BY_HAND_CONVERSATION else BY_HAND_TITLE,
+        conversation=conversation,
+        by_hand=BY_HAND_CONVERSATION,
+        word=WORD,
+        folded=FOLDED_CHARS,
+        whole=query_number(request, "whole"),
+        conflict=conflict,
+        status=409 if conflict else 200,
         events=events,
         notices=NOTICES | _receipt_notice(query.get("said", "")),
         user=user,
@@ -154,7 +184,7 @@ def conversation_page(
         state=state,
         about=subject_names(owner, [state]).get(state.subject, state.subject),
         consent=owner.status(),
-        standing=_status_badge(state, dead),
+        standing=_status_badge(state, dead, live),
         dead=dead,
         waiting=[job for job in jobs if job.state == "waiting"],
         transcript=transcript_lines(
@@ -174,6 +204,7 @@ def conversation_page(
         meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
         chunks=[s for s in live if s.level == 1],
         facts=[fact for fact in facts if fact.live],
+        message_version=message_version,
         **_chosen_summary(chosen, live, ever),
         rebuilds=list(reversed(chat.rebuilds()))[:20],
         estimate=estimate_rebuild(request, chat),
@@ -186,11 +217,21 @@ def conversation_page(
 
 @table.page("POST", ONE, OPERATOR)
 def conversation_change(
-    request: Request, caller: CallerDep, chat: ConversationDep, owner: UserDep, tasks: TasksDep, form: FormDep
+    request: Request,
+    caller: CallerDep,
+    chat: ConversationDep,
+    owner: UserDep,
+    tasks: TasksDep,
+    user: UserName,
+    form: FormDep,
 ) -> Response:
-    """Edit or forget a message, retract a fact, rebuild a range, revert a rebuild."""
+    """Edit or forget a message, retract a fact, rebuild a range, revert a rebuild, erase the conversation."""
     do = form["do"]
     if do == "edit":
+        found = chat.load(start_seq=_seq(form), limit=1)
+        if found and form.get("version") and form["version"] != message_version(found[0]):
+            conflict = (found[0], form["content"])
+            return _render_conversation(request, caller, chat, owner, tasks, user, conflict)
         chat.edit(_seq(form), form["content"])
         said = "edited"
     elif do == "rate":
@@ -202,10 +243,10 @@ def conversation_change(
     elif do == "forget":
         said = _receipt_code(chat.forget(_seq(form)))
     elif do == "undo":
-        owner.never_true(form["fact"])
+        owner.never_true(form["fact"], if_version=seen_version(form))
         said = "undone"
     elif do == "restore-fact":
-        owner.restore(form["fact"])
+        owner.restore(form["fact"], if_version=seen_version(form))
         said = "fact-restored"
     elif do == "remember":
         begin, last = _form_number(form, "first"), _form_number(form, "last")
@@ -213,6 +254,8 @@ def conversation_change(
         said = "refused" if change.op == "rejected" else "remembered"
     elif do == "rebuild":
         return start_rebuild(request, caller, chat, form, tasks)
+    elif do == "erase":
+        return _erase_conversation(caller, chat, form, user)
     elif do == "stop":
         tasks.cancel(form["task"])
         said = "stopped"
@@ -228,6 +271,24 @@ def conversation_change(
     else:
         raise HTTPException(422, "Unknown action")
     return see_other(here(request), said=said)
+
+
+def _erase_conversation(caller: Caller, chat: Conversation, form: Form, user: str) -> Response:
+    if form["word"].strip().casefold() != WORD:
+        raise HTTPException(422, f"Nothing was erased: type {WORD} to confirm")
+    code = _receipt_code(chat.clear())
+    list_of_user = link(OF_USER.replace(":name", ""), user=user, **scope_query(caller.grant.org, caller.grant.bot))
+    return see_other(list_of_user, said=code)
+
+
+def message_version(message: Message) -> str:
+    """Return a digest of the text of a message, by which a form knows whether it has changed since."""
+    return hashlib.sha256(message.content.encode()).hexdigest()[:16]
+
+
+def _talks(owner: User) -> list[ConversationState]:
+    """Return the user's conversations, newest first, without that of the facts by hand."""
+    return [state for state in owner.overview() if state.conversation != BY_HAND_CONVERSATION]
 
 
 def _seq(form: Form) -> int:
@@ -281,25 +342,30 @@ def subject_names(owner: User, states: Sequence[ConversationState]) -> dict[str,
 
 
 def _list_row(
-    state: ConversationState, user: str, org: str, bot: str, jobs: list[Job], names: dict[str, str]
+    memory: Memory, state: ConversationState, user: str, org: str, bot: str, jobs: list[Job], names: dict[str, str]
 ) -> dict[str, Any]:
     subject = None if state.subject == "self" else state.subject
     dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state)]
     named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
+    chat = memory.conversation(state.conversation, user=user, org=org, bot=bot, subject=state.subject)
+    live = chat.summaries() if state.summarized else []
     return {
         "state": state,
         "subject": subject and names.get(subject, subject),
-        "status": _status_badge(state, dead),
+        "status": _status_badge(state, dead, live),
         "address": link(ONE.replace(":name", ""), **named),
     }
 
 
-def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
+def _status_badge(state: ConversationState, dead: list[Job], live: Sequence[Summary]) -> tuple[str, str, str]:
     """Return ``(kind, icon, text)`` of a badge."""
     if dead:
         return "bad", "bad", "summaries failed" if _summaries_failed(dead) else "jobs failed"
     if not state.summarized:
         return "quiet", "wait", "no summary yet"
+    stale = sum(summary.stale for summary in live)
+    if stale:
+        return "warn", "stale", f"{stale:,} {'summary' if stale == 1 else 'summaries'} out of date"
     if state.waiting > 2 * max(1, state.summarized):
         return "info", "wait", f"{state.waiting:,} messages waiting"
     return "ok", "ok", "up to date"
@@ -335,27 +401,27 @@ def _chosen_summary(chosen: Summary | None, live: list[Summary], ever: list[Summ
 
 @dataclass(slots=True)
 class RebuildEstimate:
-    """The upper bounds of a rebuild; ``refused`` says why it is impossible."""
+    """The upper bounds of a rebuild and its facts before and after; ``refused`` says why it is impossible."""
 
     what: str
     words: str
     first: int | None
     last: int | None
-    ranges: int = 0
-    calls: int = 0
-    tokens: int = 0
-    cost: float | None = 0.0
+    report: RebuildReport | None = None
     refused: str = ""
     hint: str = ""
-    skipped: list[str] = field(default_factory=list)
+    skipped: str = ""
+    facts: FactsDiff | None = None
+    at_stake: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildProgress:
-    """The state of a rebuild, with its ``report`` once it is done."""
+    """The state of a rebuild, with its ``report`` and the difference of its facts once it is done."""
 
     task: Task
     report: RebuildReport | None
+    facts: FactsDiff | None = None
 
 
 def estimate_rebuild(request: Request, chat: Conversation) -> RebuildEstimate | None:
@@ -363,27 +429,31 @@ def estimate_rebuild(request: Request, chat: Conversation) -> RebuildEstimate | 
     what = request.query_params.get("make", "")
     if what not in LAYERS:
         return None
-    words, layers = LAYERS[what]
-    estimate = RebuildEstimate(what, words, query_number(request, "first"), query_number(request, "last"))
-    for layer in layers:
-        try:
-            report = chat.rebuild(layer, start_seq=estimate.first, end_seq=estimate.last, dry_run=True)
-        except ConfigError as error:
-            if len(layers) == 1:
-                estimate.refused, estimate.hint = error.message, error.hint
-            estimate.skipped.append(layer)
-        except HoldfastError as error:
-            estimate.refused, estimate.hint = error.message, error.hint
-        else:
-            _add_estimate(estimate, report)
-    return estimate
+    found = RebuildEstimate(what, LAYERS[what], query_number(request, "first"), query_number(request, "last"))
+    try:
+        found.report = chat.rebuild(what, start_seq=found.first, end_seq=found.last, dry_run=True)
+    except HoldfastError as error:
+        found.refused, found.hint = error.message, error.hint
+        return found
+    if what == "chunk" and not _makes_episodes(chat):
+        found.skipped = "episodes"
+    if what in FACT_LAYERS:
+        found.at_stake = sum(isinstance(one, Fact) and one.live for one in found.report.before)
+        if found.report.calls == 0:
+            found.facts = facts_diff(
+                found.report.before,
+                found.report.after,
+                {one.id for one in found.report.before if isinstance(one, Fact) and one.live},
+            )
+    return found
 
 
-def _add_estimate(estimate: RebuildEstimate, report: RebuildReport) -> None:
-    estimate.ranges += report.ranges
-    estimate.calls += report.calls
-    estimate.tokens += report.tokens
-    estimate.cost = None if estimate.cost is None or report.cost is None else estimate.cost + report.cost
+def _makes_episodes(chat: Conversation) -> bool:
+    try:
+        chat.rebuild("episodes", start_seq=1, end_seq=1, dry_run=True)
+    except ConfigError:
+        return False
+    return True
 
 
 def rebuild_owner(caller: CallerDep, chat: Conversation) -> Owner:
@@ -397,54 +467,28 @@ def rebuild_progress(caller: CallerDep, chat: Conversation, tasks: Tasks) -> Reb
     if task is None:
         return None
     report = load_report(caller.memory, task.kind, task.report, task.owner, None) if task.state == "done" else None
-    return RebuildProgress(task, report if isinstance(report, RebuildReport) else None)
+    if not isinstance(report, RebuildReport):
+        return RebuildProgress(task, None)
+    if report.layer not in FACT_LAYERS:
+        return RebuildProgress(task, report)
+    active = set((task.report or {}).get("active", ()))
+    return RebuildProgress(task, report, facts_diff(report.before, report.after, active))
 
 
 def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form: Form, tasks: Tasks) -> Response:
-    """Rebuild the range in the background, layer by layer; ranges that fail keep their version."""
+    """Rebuild the range in the background, as one revision; ranges that fail keep their version."""
     what = form["make"]
     if what not in LAYERS:
         raise HTTPException(422, "Unknown layer")
     span: dict[str, Any] = {"start_seq": _form_number(form, "first"), "end_seq": _form_number(form, "last")}
-    layers = [layer for layer in LAYERS[what][1] if _can_rebuild(chat, layer, span, alone=len(LAYERS[what][1]) == 1)]
+    chat.rebuild(what, **span, dry_run=True)  # what cannot be rebuilt is refused here
 
     def work(step: OnProgress) -> ReportData:
-        total = RebuildReport(what)
-        for number_of, layer in enumerate(layers):
-            report = chat.rebuild(layer, **span, progress=partial(_layer_progress, step, number_of, len(layers)))
-            total = _sum_reports(total, report)
-        return report_data(total)
+        return report_data(chat.rebuild(what, **span, progress=step))
 
     task = tasks.order("rebuild", rebuild_owner(caller, chat), work, role=caller.role)
     task.over.wait(WAIT_S)
     return see_other(here(request, make=None, first=None, last=None))
-
-
-def _layer_progress(step: OnProgress, layer: int, layers: int, done: int, ranges: int) -> None:
-    """Report progress, with each layer as an equal part."""
-    step(layer * ranges + done, layers * ranges)
-
-
-def _can_rebuild(chat: Conversation, layer: str, span: dict[str, Any], *, alone: bool) -> bool:
-    """Return whether the memory builds this layer; raise if it is the only one wanted."""
-    try:
-        chat.rebuild(layer, **span, dry_run=True)
-    except ConfigError:
-        if alone:
-            raise
-        return False
-    return True
-
-
-def _sum_reports(total: RebuildReport, report: RebuildReport) -> RebuildReport:
-    return RebuildReport(
-        total.layer,
-        calls=total.calls + report.calls,
-        tokens=total.tokens + report.tokens,
-        cost=None if total.cost is None or report.cost is None else total.cost + report.cost,
-        ranges=total.ranges + report.ranges,
-        errors=total.errors + report.errors,
-    )
 
 
 def _form_number(form: Form, name: str) -> int | None:

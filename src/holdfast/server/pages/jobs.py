@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +24,26 @@ from .layout import FormDep, format_duration, here, render, see_other
 table = RouteTable()
 PATH = "/dashboard/jobs"
 STATES = ("dead", "waiting", "running", "ready", "cancelled")
-MAX_SHOWN = 200
+MAX_SHOWN = 20  # of the jobs of a group
+AT_ONCE = 16
+UNKNOWN_REASON = (
+    "An error that Holdfast does not know. The server's log has its traceback under the id of the job. "
+    "Repair the cause, then retry all."
+)
+# What to do, by words of the reason.
+ADVICE = (
+    (
+        ("budget",),
+        "The budget is spent. Raise it in the settings, or wait until it renews; the jobs then run by themselves.",
+    ),
+    (("key", "unauthorized", "401", "403", "auth"), "The provider refuses the key. Set a valid one, then retry all."),
+    (("rate", "429", "too many", "quota"), "The provider limits the rate. The jobs are tried again by themselves."),
+    (
+        ("connect", "unreachable", "timed out", "timeout", "refused", "503", "502", "unavailable"),
+        "The provider cannot be reached. Check its address and the network; then retry all.",
+    ),
+    (("erase", "opted out", "paused"), "The user does not want this. Cancel these jobs."),
+)
 KIND_TITLES = {
     "extract": "Extract facts with rules",
     "read": "Extract facts with the model",
@@ -37,6 +59,9 @@ NOTICES = {
     "running": "The job runs next.",
     "cancelled": "The job is cancelled.",
     "gone": "This job has finished or no longer exists.",
+    "all-retried": "These jobs will run again.",
+    "all-cancelled": "These jobs are cancelled.",
+    "all-running": "These jobs run next.",
     "digested": "All due jobs have run.",
 }
 
@@ -52,14 +77,19 @@ def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
     chosen = [job for job in every if state in ("", job.state) or (state == "overdue" and is_overdue(job, now))]
     chosen.sort(key=lambda job: (STATES.index(job.state), job.created_at_ms, job.id))
     ordered = tasks.newest(20)
+    groups = job_groups(chosen)
+    failing = [job for job in every if job.state in ("ready", "waiting") and job.reason]
     return render(
         "jobs.html",
         request,
         title="Jobs",
         notices=NOTICES,
         events="",
-        rows=[job_row(job, now) for job in chosen[:MAX_SHOWN]],
-        more=max(0, len(chosen) - MAX_SHOWN),
+        groups=groups,
+        most=MAX_SHOWN,
+        row=lambda job: job_row(job, now),
+        failing=len(failing),
+        failing_because=job_groups(failing)[0] if failing else None,
         counts=counts,
         late=late,
         state=state,
@@ -83,14 +113,69 @@ def jobs_change(request: Request, caller: CallerDep, tasks: TasksDep, form: Form
         "cancel": (memory.cancel, "cancelled"),
         "stop": (tasks.cancel, "cancelled"),
     }
-    if do not in calls:
+    if do.removeprefix("all-") not in calls:
         raise HTTPException(422, f"Unknown action {do}")
-    call, said = calls[do]
+    call, said = calls[do.removeprefix("all-")]
+    if do.startswith("all-"):
+        named = {name: form[name] for name in ("state", "kind", "reason")}
+        overdue, now = request.query_params.get("state") == "overdue", datetime.now(UTC)
+        meant = [job for job in memory.jobs(named["state"]) if group_key(job) == tuple(named.values())]
+        _each(call, [job.id for job in meant if not overdue or is_overdue(job, now)])
+        return see_other(here(request), said=f"all-{said}")
     try:
         call(form["job"])
     except NotFound:
         said = "gone"
     return see_other(here(request), said=said)
+
+
+def _each(call: Callable[[str], object], ids: Iterable[str]) -> None:
+    """Call *call* with each id, several at once, so that their writes share commits; jobs that finished are skipped."""
+
+    def one(job_id: str) -> None:
+        try:
+            call(job_id)
+        except NotFound:
+            pass
+
+    with ThreadPoolExecutor(AT_ONCE, "jobs-page") as pool:
+        for _ in pool.map(one, ids):
+            pass
+
+
+@dataclass(slots=True)
+class JobGroup:
+    """Jobs of one kind in one state with one reason, and what can be done about it."""
+
+    state: str
+    kind: str
+    reason: str
+    jobs: list[Job] = field(default_factory=list)
+
+    @property
+    def doing(self) -> str:
+        """The title of the kind."""
+        return KIND_TITLES.get(self.kind, self.kind)
+
+    @property
+    def advice(self) -> str:
+        """What to do about the reason; empty where nothing needs to be done."""
+        if not self.reason:
+            return ""
+        words = self.reason.casefold()
+        return next((text for marks, text in ADVICE if any(mark in words for mark in marks)), UNKNOWN_REASON)
+
+
+def group_key(job: Job) -> tuple[str, str, str]:
+    return (job.state, job.kind, job.reason)
+
+
+def job_groups(jobs: Iterable[Job]) -> list[JobGroup]:
+    """Group jobs by state, kind and reason: failed ones first, then the largest group."""
+    found: dict[tuple[str, str, str], JobGroup] = {}
+    for job in jobs:
+        found.setdefault(group_key(job), JobGroup(*group_key(job))).jobs.append(job)
+    return sorted(found.values(), key=lambda one: (STATES.index(one.state), -len(one.jobs), one.kind, one.reason))
 
 
 def is_overdue(job: Job, now: datetime) -> bool:

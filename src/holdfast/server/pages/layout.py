@@ -69,6 +69,7 @@ HEADERS = {
 
 # Title, address, icon; the first four stand in the bar of a small screen.  Shown are those that exist and are allowed.
 NAV = (
+    ("Home", "/dashboard", "home"),
     ("Conversations", "/dashboard/conversations", "chat"),
     ("Users", "/dashboard/users", "users"),
     ("Recall lab", "/dashboard/recall", "search"),
@@ -86,6 +87,7 @@ NOTICES = {
     "restored": "Restored.",
     "queued": "Running in the background.",
     "signed-out": "You are signed out.",
+    "demo-loaded": "The demo is loaded. Its summaries appear as they are made.",
 }
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SECTIONS = re.compile(r"<section\b[^>]*>|</section>")
@@ -238,7 +240,7 @@ def error_page(scope: Scope, answer: Response) -> Response:
     request = Request(scope)
     if answer.status_code == 401:
         query = scope["query_string"].decode("ascii", "replace")
-        back = scope["path"] + (f"?{query}" if query else "") if scope["method"] == "GET" else "/"
+        back = scope["path"] + (f"?{query}" if query else "") if scope["path"] != "/sign-out" else "/"
         return see_other(link("/sign-in", next=None if back == "/" else local_address(back)))
     problem = {"detail": "", "hint": "", **json.loads(bytes(answer.body))}
     page = render("refusal.html", request, title=problem["title"], status=answer.status_code, problem=problem)
@@ -253,6 +255,11 @@ class Form(dict[str, str]):
 
     def __missing__(self, name: str) -> str:
         raise HTTPException(422, f"The form lacks the field {name}")
+
+
+def seen_version(form: Form) -> list[str] | None:
+    """Return the version of the fact that the form showed, for ``if_version``."""
+    return [form["version"]] if form.get("version") else None
 
 
 async def _form(request: Request) -> Form:
@@ -275,7 +282,7 @@ def _nav(request: Request) -> list[dict[str, Any]]:
     for title, address, icon in NAV:
         route, _, _ = table.find("GET", address)
         if key is not None and route is not None and route.roles is not None and key.role in route.roles:
-            current = path == address or path.startswith(f"{address}/")
+            current = path == address or (address != "/dashboard" and path.startswith(f"{address}/"))
             shown.append(
                 {"title": title, "address": address, "icon": icon, "current": current, "short": SHORT.get(title, title)}
             )
@@ -288,13 +295,13 @@ def _static_address(name: str) -> str:
 
 
 def _format_time(at: datetime | None, form: str = "long") -> str:
-    """Format as ``14 Mar 2026, 09:12``; ``form="iso"`` for machines, ``"short"`` without the year."""
+    """Format as ``14 Mar 2026, 09:12``; ``form="iso"`` for machines, ``"short"`` without the year if it is this one."""
     if at is None:
         return ""
     utc = at.astimezone(UTC)
     if form == "iso":
         return utc.isoformat(timespec="seconds")
-    year = "" if form == "short" else f" {utc.year}"
+    year = "" if form == "short" and utc.year == datetime.now(UTC).year else f" {utc.year}"
     return f"{utc.day} {utc:%b}{year}, {utc:%H:%M}"
 
 

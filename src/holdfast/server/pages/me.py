@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
-from ...errors import NotFound
+from ...errors import Changed, NotFound
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Story, Subject
@@ -30,7 +30,7 @@ from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
 from .conversations import start_rebuild
-from .layout import Form, FormDep, events_address, here, render, see_other
+from .layout import Form, FormDep, events_address, here, render, see_other, seen_version
 
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
@@ -49,6 +49,13 @@ def me_page(request: Request, caller: CallerDep) -> Response:
 @table.page("POST", "/me", OWNER)
 def me_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
     """Apply a posted form; an erasure answers with its receipt."""
+    try:
+        return _apply(request, caller, tasks, form)
+    except Changed:
+        return _page(request, caller, conflict=fact_conflict(caller.user(), form))
+
+
+def _apply(request: Request, caller: Caller, tasks: Tasks, form: Form) -> Response:
     do, user = form["do"], caller.user()
     if do == "rebuild":
         _rebuild(request, caller, tasks, form)
@@ -116,7 +123,9 @@ def _rebuild(request: Request, caller: Caller, tasks: Tasks, form: Form) -> None
     start_rebuild(request, caller, chat, form, tasks)
 
 
-def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = None) -> Response:
+def _page(
+    request: Request, caller: Caller, receipt: ErasureReceipt | None = None, conflict: FactConflict | None = None
+) -> Response:
     user, said, grant = caller.user(), load_texts("me"), caller.grant
     events = events_address(request, grant.user or "", grant.org, grant.bot, grant.subject)
     ever = user.history()
@@ -132,9 +141,12 @@ def _page(request: Request, caller: Caller, receipt: ErasureReceipt | None = Non
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         stories=stories_of(user, () if grant.subject else user.subjects()),
         chats=_own_chats(user) if caller.memory.config.users_may_rebuild else [],
-        done="" if receipt else said.find(f"done.{query.get('done', '')}", ""),
+        status=409 if conflict else 200,
+        conflict=conflict,
+        done="" if receipt or conflict else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
         undo=query.get("undo"),
+        made=query.get("made", ""),
         receipt=receipt,
         by_hand=BY_HAND_CONVERSATION,
         self_subject=SELF,
@@ -165,32 +177,46 @@ def _confirmed_here(fact: Fact) -> bool:
 Done = dict[str, str | None]
 
 
-def _done(done: str, *, undo: str | None = None, why: str | None = None) -> Done:
-    return {"done": done, "undo": undo, "why": why}
+def _done(done: str, *, undo: str | None = None, made: str | None = None, why: str | None = None) -> Done:
+    return {"done": done, "undo": undo, "made": made, "why": why}
 
 
 def _change_result(change: FactChange, done: str, *, undo: str | None = None) -> Done:
     if change.op == "rejected":
         return _done("refused", why=change.reason.partition(":")[0])
-    return _done(done, undo=undo)
+    return _done(done, undo=undo, made=change.fact.id if undo and change.fact else None)
 
 
 def _right(caller: Caller, form: Form) -> Done:
     fact = caller.user().fact(form["fact"])
     if fact.kind != "attribute":
         return _done("right")
-    return _change_result(caller.user().correct(fact.id, value=fact.value), "right")
+    return _change_result(caller.user().correct(fact.id, value=fact.value, if_version=seen_version(form)), "right")
 
 
 def _change(caller: Caller, form: Form) -> Done:
     value, fact = form["value"].strip(), caller.user().fact(form["fact"])
     if not value or value == editable_value(fact):
         return _done("nothing")
-    return _change_result(caller.user().correct(fact.id, value=value), "changed", undo=fact.id)
+    changed = caller.user().correct(fact.id, value=value, if_version=seen_version(form))
+    return _change_result(changed, "changed", undo=fact.id)
+
+
+def undo_correction(user: User, form: Form) -> FactChange:
+    """Restore the corrected fact, and end the one that the correction made where both would be active."""
+    change = user.restore(form["fact"])
+    made = user.fact(form["made"]) if form.get("made") else None
+    if made is not None and made.live and made.id != form["fact"]:
+        user.never_true(made.id)
+    return change
+
+
+def _undo(caller: Caller, form: Form) -> Done:
+    return _change_result(undo_correction(caller.user(), form), "restored")
 
 
 def _restore(caller: Caller, form: Form) -> Done:
-    return _change_result(caller.user().restore(form["fact"]), "restored")
+    return _change_result(caller.user().restore(form["fact"], if_version=seen_version(form)), "restored")
 
 
 def _choose(done: str, choice: Callable[[User, Form], object]) -> Callable[[Caller, Form], Done]:
@@ -205,6 +231,7 @@ CHANGING: dict[str, Callable[[Caller, Form], Done]] = {
     "right": _right,
     "change": _change,
     "restore": _restore,
+    "undo": _undo,
     "never": _choose("never", lambda user, form: user.never_remember(form["topic"].strip())),
     "allow": _choose("allowed", lambda user, form: user.allow(form["topic"])),
     "pause": _choose("paused", lambda user, _form: user.pause()),
@@ -212,10 +239,28 @@ CHANGING: dict[str, Callable[[Caller, Form], Done]] = {
     "opt-in": _choose("on", lambda user, _form: user.opt_in()),
 }
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
-    "forget": lambda user, form: user.forget(form["fact"]),
+    "forget": lambda user, form: user.forget(form["fact"], if_version=seen_version(form)),
     "forget-all": lambda user, _form: user.erase(),
     "opt-out": lambda user, _form: user.opt_out(),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class FactConflict:
+    """A form about a fact that changed since the page was shown: the words typed, and the fact that is active now."""
+
+    mine: str
+    was: Fact
+    theirs: Fact | None
+
+
+def fact_conflict(user: User, form: Form) -> FactConflict:
+    """Return what a form wanted and what stands there instead."""
+    was = user.fact(form["fact"])
+    if was.live:
+        return FactConflict(form.get("value", ""), was, was)
+    place = _address(was)
+    return FactConflict(form.get("value", ""), was, next((f for f in user.facts() if _address(f) == place), None))
 
 
 def editable_value(fact: Fact) -> str:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import date
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from fastapi import Request
 from starlette.responses import Response
 
 from ...errors import BadInput
-from ...reports import AskedAgain, Measure, Metrics
+from ...reports import AskedAgain, Measure, Metrics, Usage
 from ..routing import OPERATOR, RouteTable
-from ..schemas import CallerDep
+from ..schemas import Caller, CallerDep
+from .home import DAYS, Plot, counts_of, facts_plot, messages_plot, plot_of_days, sum_of
 from .layout import format_duration, format_percent, link, render, scope_query
 from .users import scope_fields, user_in_query
 
 table = RouteTable()
 PATH = "/dashboard/metrics"
 MAX_USERS = 200
+MAX_DAYS = 366  # of a plot
+MAX_MODELS = 5  # with a line of their own
+ONE_UNIT = {"messages": "message", "replies": "reply"}
 MAX_REPEATED = 50
 TITLES = {
     "recall_hit_rate": "Recall hit rate",
@@ -53,16 +58,13 @@ COUNTED = {
 def metrics_page(request: Request, caller: CallerDep) -> Response:
     """Show the metrics of an org or of one user."""
     query, error = request.query_params, ""
-    found = Metrics(())
+    found: Metrics | None = None
+    plots: list[Plot] | None = []
     try:
         since, until = parse_day(query.get("since", "")), parse_day(query.get("until", ""))
-        user = user_in_query(caller)
-        if user is not None:
-            found = user.metrics(since=since, until=until)
-        else:
-            only = {name: query[name] for name in ("org", "bot") if query.get(name)}
-            most = 100_000 if query.get("all") else MAX_USERS
-            found = caller.memory.admin.metrics(since=since, until=until, most_users=most, **only)
+        days_between(since, until)
+        plots = counts_of(request).get(("plots", *key_of(query)), lambda: count_plots(caller, query, since, until))
+        found = counts_of(request).get(("measures", *key_of(query)), lambda: measure(caller, query, since, until))
     except BadInput as wrong:
         error = wrong.message
     return render(
@@ -72,12 +74,94 @@ def metrics_page(request: Request, caller: CallerDep) -> Response:
         status=422 if error else 200,
         error=error,
         found=found,
-        rows=[measure_row(one) for one in found.measures],
-        again=[repeated_question_row(one, caller) for one in found.asked_again[:MAX_REPEATED]],
+        any_users=bool(caller.memory.admin.users(limit=1)),
+        plots=plots,
+        rows=[measure_row(one) for one in found.measures] if found else [],
+        again=[repeated_question_row(one) for one in found.asked_again[:MAX_REPEATED]] if found else [],
         since=query.get("since", ""),
         until=query.get("until", ""),
         whom=scope_fields(caller, request),
     )
+
+
+def key_of(query: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what counts of a query depend on."""
+    return tuple(query.get(name, "") for name in ("user", "org", "bot", "since", "until", "all"))
+
+
+def days_between(since: date | None, until: date | None) -> None:
+    """
+    Check the dates of the form.
+
+    Raises:
+        BadInput: they lie the wrong way round.
+    """
+    if since is not None and until is not None and until < since:
+        raise BadInput(f"until {until} lies before since {since}")
+
+
+def measure(caller: Caller, query: Mapping[str, str], since: date | None, until: date | None) -> Metrics:
+    """Compute the metrics of one user, or of an org; it reads every message."""
+    user = user_in_query(caller)
+    if user is not None:
+        return user.metrics(since=since, until=until)
+    only = {name: query[name] for name in ("org", "bot") if query.get(name)}
+    most = 100_000 if query.get("all") else MAX_USERS
+    return caller.memory.admin.metrics(since=since, until=until, most_users=most, **only)
+
+
+def count_plots(caller: Caller, query: Mapping[str, str], since: date | None, until: date | None) -> list[Plot]:
+    """Count the plots of one user, or of an org and bot: at most `MAX_DAYS` days, the last ones."""
+    last = until or datetime.now(UTC).date()
+    days = min(MAX_DAYS, (last - since).days + 1) if since else DAYS
+    first = last - timedelta(days=days - 1)
+    only = {name: query.get(name) or None for name in ("org", "bot", "user")}
+    if only["user"]:
+        only |= {"org": caller.grant.org, "bot": caller.grant.bot}
+    activity = caller.memory.admin.activity(since=first, until=last, **only)
+    usage = caller.memory.usage(by=("day", "model"), since=first, until=last, **only)
+    done = {"Done": sum_of(activity, "job.done"), "Failed attempts": sum_of(activity, "job.failed")}
+    return [
+        messages_plot(activity, last, days),
+        facts_plot(activity, last, days),
+        plot_of_days("tokens", "Tokens of models a day", _tokens(usage), last, days),
+        plot_of_days("cost", "Cost of models a day, by model", _costs(usage), last, days, unit="$"),
+        plot_of_days(
+            "cached", "Input tokens from the provider’s cache", {"Cached": _cached(usage)}, last, days, unit="%"
+        ),
+        plot_of_days("jobs", "Jobs a day", done, last, days),
+    ]
+
+
+def _by_day(usage: Sequence[Usage], value: Callable[[Usage], float]) -> Callable[[date], float]:
+    sums: dict[str, float] = {}
+    for one in usage:
+        sums[one.day] = sums.get(one.day, 0) + value(one)
+    return lambda day: sums.get(day.isoformat(), 0)
+
+
+def _tokens(usage: Sequence[Usage]) -> dict[str, Callable[[date], float | None]]:
+    fresh = _by_day(usage, lambda one: one.input_tokens - one.cached_tokens)
+    cached, written = _by_day(usage, lambda one: one.cached_tokens), _by_day(usage, lambda one: one.output_tokens)
+    return {"Input": fresh, "Input, cached": cached, "Output": written}
+
+
+def _costs(usage: Sequence[Usage]) -> dict[str, Callable[[date], float | None]]:
+    models = sorted(
+        {one.model for one in usage}, key=lambda name: -sum(one.cost or 0 for one in usage if one.model == name)
+    )
+    shown, rest = models[:MAX_MODELS], set(models[MAX_MODELS:])
+    found: dict[str, Callable[[date], float | None]] = {
+        name: _by_day([one for one in usage if one.model == name], lambda one: one.cost or 0) for name in shown
+    }
+    if rest:
+        found["Other models"] = _by_day([one for one in usage if one.model in rest], lambda one: one.cost or 0)
+    return found or {"Cost": lambda _day: 0}
+
+
+def _cached(usage: Sequence[Usage]) -> Callable[[date], float | None]:
+    whole, part = _by_day(usage, lambda one: one.input_tokens), _by_day(usage, lambda one: one.cached_tokens)
+    return lambda day: 100 * part(day) / whole(day) if whole(day) else None
 
 
 def parse_day(text: str) -> date | None:
@@ -110,24 +194,23 @@ def format_value(one: Measure) -> str:
         return format_percent(one.value)
     if one.unit == "seconds":
         return format_duration(one.value)
-    return f"${one.value:,.2f}" if one.unit == "US dollars" else f"{one.value:,g} {one.unit}"
+    if one.unit == "US dollars":
+        return f"${one.value:,.2f}"
+    return f"{one.value:,g} {ONE_UNIT.get(one.unit, one.unit) if one.value == 1 else one.unit}"
 
 
-def repeated_question_row(one: AskedAgain, caller: CallerDep) -> dict[str, Any]:
+def repeated_question_row(one: AskedAgain) -> dict[str, Any]:
     """Return a repeated question with links to it and to its earlier answer."""
     said = one.fact.evidence[0] if one.fact.evidence else None
-    user = caller.grant.user
     return {
         "one": one,
         "said": said,
-        "asked_at": _message_link(caller, user, one.conversation, one.seq, one.subject),
-        "said_at": _message_link(caller, user, said.conversation, said.seq, said.home) if said else "",
+        "asked_at": _message_link(one, one.conversation, one.seq, one.subject),
+        "said_at": _message_link(one, said.conversation, said.seq, said.home) if said else "",
     }
 
 
-def _message_link(caller: CallerDep, user: str | None, conversation: str, seq: int, subject: str) -> str:
-    if not user:
-        return ""
-    scope = scope_query(caller.grant.org, caller.grant.bot, None if subject in ("", "self") else subject)
+def _message_link(one: AskedAgain, conversation: str, seq: int, subject: str) -> str:
+    scope = scope_query(one.org, one.bot, None if subject in ("", "self") else subject)
     path = "/dashboard/conversations/{user}/{conversation}"
-    return link(path, user=user, conversation=conversation, at=seq, **scope) + f"#m{seq}"
+    return link(path, user=one.user, conversation=conversation, at=seq, **scope) + f"#m{seq}"

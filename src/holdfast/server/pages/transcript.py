@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,6 +81,45 @@ def word_diff(before: str, after: str) -> list[tuple[Literal["same", "gone", "ne
         if d > c:
             said.append(("new", "".join(new[c:d])))
     return said
+
+
+@dataclass(frozen=True, slots=True)
+class FactsDiff:
+    """The active facts of a range before and after a rebuild: those lost, gained, and changed as ``(old, new)``."""
+
+    before: int
+    after: int
+    lost: tuple[Fact, ...]
+    gained: tuple[Fact, ...]
+    changed: tuple[tuple[Fact, Fact], ...]
+
+
+def facts_diff(before: Iterable[object], after: Iterable[object], active: Collection[str]) -> FactsDiff:
+    """
+    Compare the active facts of a range before and after a rebuild.
+
+    Args:
+        before: the rows before; those that are no facts are skipped.
+        after: the rows after.
+        active: the ids of those of *before* that were active then.
+    """
+    old = {fact.id: fact for fact in before if isinstance(fact, Fact) and fact.id in active}
+    new = {fact.id: fact for fact in after if isinstance(fact, Fact) and fact.live}
+    gone = [
+        fact for name, fact in old.items() if name not in new and fact.text not in {one.text for one in new.values()}
+    ]
+    come = [
+        fact for name, fact in new.items() if name not in old and fact.text not in {one.text for one in old.values()}
+    ]
+    there = {(fact.subject, fact.category, fact.key): fact for fact in come if fact.kind == "attribute"}
+    changed = [
+        (fact, other)
+        for fact in gone
+        if fact.kind == "attribute" and (other := there.pop((fact.subject, fact.category, fact.key), None))
+    ]
+    paired = {fact.id for pair in changed for fact in pair}
+    lost, gained = ([fact for fact in facts if fact.id not in paired] for facts in (gone, come))
+    return FactsDiff(len(old), len(new), tuple(lost), tuple(gained), tuple(changed))
 
 
 def first_mentions(facts: Iterable[Fact], conversation: str) -> list[tuple[int, Fact, bool]]:

@@ -18,16 +18,26 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...clock import from_ms
-from ...errors import BadInput
+from ...errors import BadInput, Changed
 from ...memory import Memory
 from ...reports import ErasureReceipt, Event
 from ...scope import SELF
-from ...types import Fact, FactChange
+from ...types import BY_HAND_CONVERSATION, Fact, FactChange
 from ...user import User
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import Caller, CallerDep, UserDep
-from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other
-from .me import ARCHIVED, editable_value, forget_preview, group_facts, load_texts, stories_of
+from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other, seen_version
+from .me import (
+    ARCHIVED,
+    FactConflict,
+    editable_value,
+    fact_conflict,
+    forget_preview,
+    group_facts,
+    load_texts,
+    stories_of,
+    undo_correction,
+)
 
 table = RouteTable()
 LIST = "/dashboard/users"
@@ -108,7 +118,7 @@ def _parse_cursor(given: str | None) -> Key | None:
 def _row(memory: Memory, key: Key) -> UserListRow:
     org, user, bot = key
     owner = memory.user(user, org=org, bot=bot)
-    return UserListRow(org, user, bot, len(owner.facts()), len(owner.conversations()), owner.status().state)
+    return UserListRow(org, user, bot, len(owner.facts()), len(named_conversations(owner)), owner.status().state)
 
 
 @table.page("GET", ONE, OPERATOR)
@@ -122,9 +132,12 @@ def user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserNam
 @table.page("POST", ONE, OPERATOR)
 def user_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
     """Correct, forget, pause or erase; an erasure answers with its receipt."""
-    if form["do"] in ERASING:
-        return _render_user(request, caller, owner, user, receipt=_erase(owner, form))
-    return see_other(here(request), said=_change(owner, form))
+    try:
+        if form["do"] in ERASING:
+            return _render_user(request, caller, owner, user, receipt=_erase(owner, form))
+        return _changed(request, owner, form)
+    except Changed:
+        return _render_user(request, caller, owner, user, conflict=fact_conflict(owner, form))
 
 
 @table.page("GET", FACT, OPERATOR)
@@ -138,13 +151,38 @@ def fact_page(request: Request, caller: CallerDep, owner: UserDep, user: UserNam
 @table.page("POST", FACT, OPERATOR)
 def fact_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
     """Restore, retract or forget a value."""
-    if form["do"] in ERASING:
-        return _render_fact(request, caller, owner, user, receipt=_erase(owner, form))
-    return see_other(here(request), said=_change(owner, form))
+    try:
+        if form["do"] in ERASING:
+            return _render_fact(request, caller, owner, user, receipt=_erase(owner, form))
+        return _changed(request, owner, form)
+    except Changed:
+        return _render_fact(request, caller, owner, user, conflict=fact_conflict(owner, form))
+
+
+def _changed(request: Request, owner: User, form: Form) -> Response:
+    """Apply a form; where it can be undone, the page that follows has Undo beside the notice."""
+    said, change = _change(owner, form)
+    if form["do"] not in UNDONE or change is None:
+        return see_other(here(request, done=None, undo=None, made=None), said=said)
+    made = change.fact.id if change.fact is not None else None
+    return see_other(here(request, done=said, undo=form["fact"], made=made))
+
+
+def _done(request: Request, conflict: FactConflict | None) -> dict[str, Any]:
+    """Return the values of the `said` section: a conflict, or what was done last and how it is undone."""
+    done, undo = request.query_params.get("done", ""), request.query_params.get("undo", "")
+    done = "" if conflict or not undo else NOTICES.get(done, "")
+    made = request.query_params.get("made", "")
+    return {"conflict": conflict, "done": done, "undo": undo, "made": made, "status": 409 if conflict else 200}
 
 
 def _render_user(
-    request: Request, caller: Caller, owner: User, user: str, receipt: ErasureReceipt | None = None
+    request: Request,
+    caller: Caller,
+    owner: User,
+    user: str,
+    receipt: ErasureReceipt | None = None,
+    conflict: FactConflict | None = None,
 ) -> Response:
     grant, said = caller.grant, load_texts("me")
     events = events_address(
@@ -169,8 +207,11 @@ def _render_user(
         archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
         happened=_recent_events(owner),
-        conversations=owner.conversations(),
+        conversations=named_conversations(owner),
+        homes={state.conversation: state.subject for state in owner.overview()},
+        by_hand=BY_HAND_CONVERSATION,
         receipt=receipt,
+        **_done(request, conflict),
         word=WORD,
         from_ms=from_ms,
         self_subject=SELF,
@@ -178,6 +219,11 @@ def _render_user(
         plain=_plain,
         fact_address=lambda fact: _fact_address(user, fact, scope_query(grant.org, grant.bot, grant.subject)),
     )
+
+
+def named_conversations(owner: User) -> list[str]:
+    """Return the ids of the user's conversations, without that of the facts by hand."""
+    return [name for name in owner.conversations() if name != BY_HAND_CONVERSATION]
 
 
 def _recent_events(owner: User) -> list[Event]:
@@ -193,7 +239,12 @@ def _fact_address(user: str, fact: Fact, scope: dict[str, str]) -> str:
 
 
 def _render_fact(
-    request: Request, caller: Caller, owner: User, user: str, receipt: ErasureReceipt | None = None
+    request: Request,
+    caller: Caller,
+    owner: User,
+    user: str,
+    receipt: ErasureReceipt | None = None,
+    conflict: FactConflict | None = None,
 ) -> Response:
     grant, query = caller.grant, request.query_params
     events = events_address(request, user, grant.org, grant.bot, grant.subject)
@@ -212,10 +263,12 @@ def _render_fact(
         scope=scope_query(grant.org, grant.bot, grant.subject),
         about={one.id: one.name for one in owner.subjects()}.get(about, about),
         self_subject=SELF,
+        by_hand=BY_HAND_CONVERSATION,
         facts=facts,
         spans=placed,
         lanes=lanes,
         receipt=receipt,
+        **_done(request, conflict),
         t=load_texts("me"),
         shown=editable_value,
     )
@@ -234,7 +287,7 @@ def _correct(owner: User, form: Form) -> FactChange | None:
     other = None if not value or value == editable_value(fact) else value
     if other is None and importance is None:
         return None
-    return owner.correct(fact.id, value=other, importance=importance)
+    return owner.correct(fact.id, value=other, importance=importance, if_version=seen_version(form))
 
 
 def _share(text: str) -> float | None:
@@ -249,29 +302,33 @@ def _share(text: str) -> float | None:
 # The actions of forms: the call, and the code of the notice.
 CHANGING: dict[str, tuple[Callable[[User, Form], object], str]] = {
     "correct": (_correct, "corrected"),
-    "never-true": (lambda owner, form: owner.never_true(form["fact"]), "never-true"),
-    "restore": (lambda owner, form: owner.restore(form["fact"]), "restored"),
+    "never-true": (lambda owner, form: owner.never_true(form["fact"], if_version=seen_version(form)), "never-true"),
+    "restore": (lambda owner, form: owner.restore(form["fact"], if_version=seen_version(form)), "restored"),
+    "undo": (undo_correction, "restored"),
     "pause": (lambda owner, _form: owner.pause(), "paused"),
     "resume": (lambda owner, _form: owner.resume(), "resumed"),
     "opt-in": (lambda owner, _form: owner.opt_in(), "opted-in"),
     "never": (lambda owner, form: owner.never_remember(form["topic"].strip()), "never"),
     "allow": (lambda owner, form: owner.allow(form["topic"]), "allowed"),
 }
+UNDONE = ("correct", "never-true")  # that have Undo beside their notice
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
-    "forget": lambda owner, form: owner.forget(form["fact"]),
+    "forget": lambda owner, form: owner.forget(form["fact"], if_version=seen_version(form)),
     "opt-out": lambda owner, form: owner.opt_out(erase="erase" in form),
     "erase": lambda owner, _form: owner.erase(),
 }
 
 
-def _change(owner: User, form: Form) -> str:
+def _change(owner: User, form: Form) -> tuple[str, FactChange | None]:
+    """Return the code of the notice, and the change of a fact, if there was one."""
     if form["do"] not in CHANGING:
         raise HTTPException(422, "Unknown action")
     call, said = CHANGING[form["do"]]
     result = call(owner, form)
     if call is _correct and result is None:
-        return "nothing"
-    return "refused" if isinstance(result, FactChange) and result.op == "rejected" else said
+        return "nothing", None
+    change = result if isinstance(result, FactChange) else None
+    return ("refused", None) if change is not None and change.op == "rejected" else (said, change)
 
 
 def _erase(owner: User, form: Form) -> ErasureReceipt:

@@ -2,6 +2,7 @@
 import { act, announce, notice, put } from "./sections.js";
 
 let shown = location.search;
+let left = ""; // the block that Escape goes back to
 const strip = () => document.querySelector(".strip");
 
 // The block in the row above or below that lies over the same place.
@@ -14,6 +15,27 @@ function across(from, by) {
   const blocks = [...row.querySelectorAll(".chunk")];
   return blocks.find((one) => one.getBoundingClientRect().right >= middle) ?? blocks.at(-1);
 }
+
+// Of all blocks one alone is reached by Tab: the chosen one, else the last that had the focus, else the first.
+function rove(to) {
+  const blocks = [...(strip()?.querySelectorAll(".chunk") ?? [])];
+  const one = to ?? blocks.find((b) => b.hasAttribute("aria-current")) ?? document.getElementById(left) ?? blocks[0];
+  for (const block of blocks) block.tabIndex = block === one ? 0 : -1;
+}
+
+document.addEventListener("focusin", (event) => {
+  const block = event.target.closest?.(".strip .chunk");
+  if (block) rove(block);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.defaultPrevented || !event.target.closest?.("#chunk") || event.target.closest("details.confirm[open]")) return;
+  document.getElementById(left)?.focus();
+});
+
+document.addEventListener("holdfast:section", (event) => {
+  if (event.detail.id === "coverage") rove();
+});
 
 document.addEventListener("keydown", (event) => {
   const block = event.target.closest?.(".strip .chunk");
@@ -48,7 +70,13 @@ async function choose(address, ids, focus) {
   box?.querySelector("details")?.setAttribute("open", "");
   light();
   box?.scrollIntoView({ block: "nearest" });
-  announce(box?.querySelector("h2")?.textContent.trim() ?? "");
+  const heading = box?.querySelector("h2");
+  if (heading) {
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+    left = document.querySelector(".strip .chunk[aria-current]")?.id ?? left;
+  }
+  announce(heading?.textContent.trim() ?? "");
 }
 
 // The messages of the chosen chunk stand out in the transcript.
@@ -75,7 +103,7 @@ document.addEventListener("submit", (event) => {
   if (!id) return;
   event.preventDefault();
   const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
-  go(address, id, id).catch(() => notice("The server could not be reached. Try again."));
+  go(address, id, id).catch(() => notice("The server could not be reached. Try again.", "bad"));
 });
 
 // Back and forward; a mere jump within the page comes here, too.
@@ -92,3 +120,4 @@ function show() {
 
 light();
 show();
+rove();

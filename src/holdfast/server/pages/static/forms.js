@@ -20,22 +20,31 @@ async function post(form, submitter) {
       keepalive: data.toString().length < 60000, // it is done although the page is left
     });
     if (!ids || !answer.ok || new URL(answer.url).pathname === "/sign-in") {
-      if (answer.ok || answer.redirected) location.assign(answer.url);
-      else notice(await reason(answer));
+      if (new URL(answer.url).pathname === "/sign-in") location.assign(`/sign-in?next=${encodeURIComponent(location.pathname + location.search)}`);
+      else if (answer.ok || answer.redirected) location.assign(answer.url);
+      else await refused(answer);
       return;
     }
+    stored((s) => s.removeItem(KEPT));
     put(await answer.text(), { force: true });
     const said = answer.headers.get("X-Notice");
     if (said) notice(decodeURIComponent(said));
   } catch {
-    notice("The server could not be reached. Nothing was changed; try again.");
+    notice("The server could not be reached. Nothing was changed; try again.", "bad");
   } finally {
     lock(form, false);
   }
 }
 
-async function reason(answer) {
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+// A refusal says why; a conflict comes with the sections that show both sides.
+async function refused(answer) {
+  const text = await answer.text();
+  if (answer.status === 409 && put(text, { force: true }).length) return;
+  notice(reason(answer, text), "bad");
+}
+
+function reason(answer, text) {
+  const page = new DOMParser().parseFromString(text, "text/html");
   const words = [...page.querySelectorAll(".entrance h1, .entrance p:not(.status-number, .actions)")];
   return words.map((e) => e.textContent.trim()).join(" ") || `Refused (${answer.status}).`;
 }
@@ -90,9 +99,61 @@ function row(item, line) {
   return tr;
 }
 
+// What was typed is kept in this tab until the server has taken it: a session that ended does not lose it.
+const KEPT = "holdfast-typed";
+const ASKED = "holdfast-signed-in-again";
+const typed = (form) => [...form.elements].filter((e) => e.matches("input:not([type=hidden], [type=password]), textarea") && e.name);
+const hiddenOf = (form) => JSON.stringify([...form.querySelectorAll("input[type=hidden]:not([name=version])")].map((e) => [e.name, e.value]));
+
+function stored(work) {
+  try {
+    return work(sessionStorage);
+  } catch {
+    return null; // a browser that stores nothing keeps nothing
+  }
+}
+
+function keep(form) {
+  if (location.pathname === "/sign-in") return;
+  const fields = typed(form).map((e) => [e.name, e.value]);
+  stored((s) => s.removeItem(KEPT));
+  if (!fields.some(([, value]) => value)) return;
+  stored((s) => s.setItem(KEPT, JSON.stringify({ path: location.pathname, form: hiddenOf(form), fields })));
+}
+
+function bringBack() {
+  const signIn = location.pathname === "/sign-in";
+  const kept = JSON.parse(stored((s) => s.getItem(KEPT)) ?? "null");
+  if (!kept) return;
+  if (signIn) {
+    stored((s) => s.setItem(ASKED, "yes"));
+    return;
+  }
+  const asked = stored((s) => s.getItem(ASKED));
+  stored((s) => s.removeItem(KEPT));
+  stored((s) => s.removeItem(ASKED));
+  if (!asked || kept.path !== location.pathname) return;
+  const form = [...document.forms].find((one) => one.method === "post" && hiddenOf(one) === kept.form);
+  if (!form) return;
+  for (let at = form.closest("details"); at; at = at.parentElement?.closest("details")) at.open = true;
+  for (const [name, value] of kept.fields) {
+    const field = typed(form).find((e) => e.name === name);
+    if (field) field.value = value;
+  }
+  form.setAttribute("data-dirty", "");
+  typed(form)[0]?.focus();
+  notice("Not saved yet: you had been signed out. Your text is back in its field.", "warn");
+}
+
+document.addEventListener("holdfast:signed-out", () => {
+  const form = document.querySelector("form[method=post][data-dirty]");
+  if (form) keep(form);
+});
+
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.method !== "post" || event.defaultPrevented) return;
+  keep(form);
   if (form.hasAttribute("data-sending")) {
     event.preventDefault();
   } else if (form.dataset.undo) {
@@ -105,6 +166,8 @@ document.addEventListener("submit", (event) => {
     setTimeout(() => lock(form, true)); // after the browser has taken the fields
   }
 });
+
+bringBack();
 
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sending]")) lock(form, false);

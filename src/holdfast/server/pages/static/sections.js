@@ -24,19 +24,38 @@ export function announce(words) {
 }
 
 // A sentence at the top of the page, in view wherever one is, for a while.
-export function notice(words) {
+const ICONS = {
+  ok: "M5 12.500l4.500 4.500L19 7.500",
+  warn: "M12 4L2.500 20h19z M12 10v4.500 M12 17.500h.01",
+  bad: "M12 21a9 9 0 1 0 0-18 9 9 0 0 0 0 18z M9 9l6 6 M15 9l-6 6",
+};
+
+function icon(kind) {
+  const name = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(name, "svg");
+  const path = document.createElementNS(name, "path");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  path.setAttribute("d", ICONS[kind]);
+  svg.append(path);
+  return svg;
+}
+
+// kind: ok, or warn and bad for what went wrong, which stays until the next notice.
+export function notice(words, kind = "ok") {
   let box = document.getElementById("notice");
   if (!box) {
     box = document.createElement("p");
     box.id = "notice";
-    box.className = "notice";
-    box.setAttribute("role", "status");
-    box.append(document.createElement("span"));
     document.getElementById("main").prepend(box);
   }
+  box.className = kind === "ok" ? "notice" : `notice ${kind}`;
+  box.setAttribute("role", kind === "ok" ? "status" : "alert");
+  box.replaceChildren(icon(kind), document.createElement("span"));
   box.querySelector("span").textContent = words;
   clearTimeout(going);
-  going = setTimeout(() => box.remove(), 12000);
+  if (kind === "ok") going = setTimeout(() => box.remove(), 12000);
 }
 
 // Whether somebody is in the middle of something that a new section would take away.
@@ -127,7 +146,8 @@ export async function refresh(ids) {
       signal: question.signal,
     });
     if (answer.redirected) {
-      location.reload(); // signed out meanwhile
+      document.dispatchEvent(new CustomEvent("holdfast:signed-out"));
+      location.reload();
       return [];
     }
     if (!answer.ok) throw new Error(`HTTP ${answer.status}`);

@@ -36,3 +36,19 @@ SELECT 'bytes', CAST(SUM(CAST(result AS bigint)) AS bigint)
 
 -- name: snapshot
 SELECT CAST(pg_current_snapshot() AS text);
+
+-- name: activity
+-- Events by org, bot, day since 1970 and kind: how many, and of how many users.  One event may add several messages ("7-8"); facts
+-- entered by hand are no messages.  A null org, bot or user_id means all.
+SELECT org, bot, at / 86400000, kind,
+       SUM(CASE WHEN kind = 'message.added' AND strpos(ref, '-') > 0
+                THEN CAST(substr(ref, strpos(ref, '-') + 1) AS integer) - CAST(substr(ref, 1, strpos(ref, '-') - 1) AS integer) + 1
+                ELSE 1 END),
+       COUNT(DISTINCT user_id)
+  FROM event
+ WHERE at >= :since_ms AND at < :until_ms AND NOT (kind = 'message.added' AND conversation = :by_hand)
+   AND (CAST(:org AS text) IS NULL OR org = :org)
+   AND (CAST(:bot AS text) IS NULL OR bot = :bot)
+   AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
+ GROUP BY 1, 2, 3, 4
+ ORDER BY 1, 2, 3, 4;

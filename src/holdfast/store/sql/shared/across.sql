@@ -151,3 +151,12 @@ SELECT org, user_id, bot, id
   FROM job
  WHERE state = 'ready' AND run_at > :now_ms AND substr(reason, 1, 8) = 'waiting:'
  LIMIT :limit;
+
+-- name: newest_events
+-- Of all users, of one kind, or of every kind but those of jobs where :kind is null.
+SELECT number, at, kind, actor, org, user_id, bot, subject, conversation, ref
+  FROM event
+ WHERE at >= :since_ms AND user_id <> ''
+   AND (kind = :kind OR (CAST(:kind AS text) IS NULL AND substr(kind, 1, 4) <> 'job.'))
+ ORDER BY at DESC, org, user_id, bot, number DESC
+ LIMIT :limit;

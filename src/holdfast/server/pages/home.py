@@ -1,0 +1,331 @@
+"""The home page: health, what needs attention, counts a day, and the newest changes; and the demo for an empty store."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from importlib import resources
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from ...clock import from_ms
+from ...errors import Conflict, HoldfastError
+from ...memory import Memory
+from ...reports import Activity, Backlog, Event, Usage
+from ..jobs import Tasks, TasksDep
+from ..routing import OPERATOR, RouteTable
+from ..schemas import CallerDep
+from .layout import link, render, scope_query, see_other
+
+table = RouteTable()
+PATH = "/dashboard"
+CHANGES = PATH + "/changes"
+DEMO = PATH + "/demo"
+DAYS = 30
+WEEK = 7
+FRESH_S = 20.0  # for so long counts are shown before they are counted again
+PATIENCE_S = 0.15  # that a page waits for counts; then it shows that it counts
+MAX_KEPT = 64
+NEWEST, LISTED = 12, 200
+
+# The figures of a week: title, the kinds of events, and how a page says what they are.
+FIGURES = (
+    ("Messages", ("message.added",), "stored"),
+    ("Facts learned", ("fact.added",), "new"),
+    ("Facts replaced", ("fact.replaced",), "by a newer value"),
+    ("Facts corrected", ("fact.corrected",), "by hand"),
+    ("Facts forgotten", ("fact.forgotten",), "erased"),
+    ("Summaries", ("summary.made",), "made"),
+    ("Failed jobs", ("job.failed",), "attempts"),
+)
+KIND_WORDS = {
+    "message.added": "message stored",
+    "message.edited": "message edited",
+    "message.rated": "reply rated",
+    "message.deleted": "message forgotten",
+    "fact.added": "fact learned",
+    "fact.confirmed": "fact said again",
+    "fact.changed": "fact changed",
+    "fact.replaced": "fact replaced",
+    "fact.corrected": "fact corrected",
+    "fact.ended": "fact ended",
+    "fact.forgotten": "fact forgotten",
+    "summary.made": "summary made",
+    "summary.stale": "summary out of date",
+    "summary.removed": "summary removed",
+    "episode.added": "episode added",
+    "episode.removed": "episode removed",
+    "consent.changed": "privacy choice changed",
+    "prompt.changed": "prompt changed",
+    "subject.changed": "subject changed",
+    "job.failed": "job failed",
+    "job.done": "job done",
+    "erased": "erased",
+}
+
+
+@dataclass(slots=True)
+class Kept:
+    """A count and when it was made; ``value`` is ``None`` until the first one is there."""
+
+    value: Any = None
+    at: float = float("-inf")
+    running: bool = False
+    ready: threading.Event = field(default_factory=threading.Event)
+
+
+class Counts:
+    """Counts that read many rows: made in the background, and kept for the pages until they are made again."""
+
+    def __init__(self, fresh_s: float = FRESH_S, patience_s: float = PATIENCE_S) -> None:
+        self.fresh_s, self.patience_s = fresh_s, patience_s
+        self._lock = threading.Lock()
+        self._kept: dict[object, Kept] = {}
+
+    def get(self, key: object, count: Callable[[], object]) -> Any:
+        """Return the newest count of *key*; ``None`` while the first is being made."""
+        with self._lock:
+            while len(self._kept) > MAX_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            one = self._kept.setdefault(key, Kept())
+            old = time.monotonic() - one.at > self.fresh_s
+            begin = old and not one.running
+            one.running = one.running or begin
+            if begin:
+                one.ready.clear()
+        if begin:
+            threading.Thread(target=self._count, args=(one, count), name="counts-of-pages", daemon=True).start()
+        if old:
+            one.ready.wait(self.patience_s)
+        return one.value
+
+    def _count(self, one: Kept, count: Callable[[], object]) -> None:
+        try:
+            one.value, one.at = count(), time.monotonic()
+        except HoldfastError:
+            pass  # the store was closed, or cannot be reached: the next page asks again
+        finally:
+            one.running = False
+            one.ready.set()
+
+
+def counts_of(request: Request) -> Counts:
+    found: Counts = request.app.state.counts
+    return found
+
+
+@table.page("GET", PATH, OPERATOR)
+def home_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
+    """Show health, the figures of the week, plots of the last month, and the newest changes."""
+    memory, today = caller.memory, datetime.now(UTC).date()
+    users = memory.admin.users(limit=1)
+    found = counts_of(request).get("home", lambda: _count(memory, today)) if users else None
+    return render(
+        "home.html",
+        request,
+        title="Home",
+        events="",
+        any_users=bool(users),
+        attention=needs_attention(memory.admin.backlog(), tasks),
+        counted=found,
+        figures=week_figures(found.activity, today) if found else [],
+        spent=week_spend(found.usage, today) if found else None,
+        plots=[messages_plot(found.activity, today, DAYS), facts_plot(found.activity, today, DAYS)] if found else [],
+        newest=[change_row(event) for event in found.newest] if found else [],
+        days=DAYS,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HomeCounts:
+    """What the home page counts across all users."""
+
+    at: datetime
+    activity: list[Activity]
+    usage: list[Usage]
+    newest: list[Event]
+
+
+def _count(memory: Memory, today: date) -> HomeCounts:
+    since = today - timedelta(days=DAYS - 1)
+    activity = memory.admin.activity(since=since)
+    return HomeCounts(
+        datetime.now(UTC), activity, memory.usage(by=("day",), since=since), memory.admin.newest_events(limit=NEWEST)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """Something that an operator should look at, and where."""
+
+    kind: str
+    text: str
+    advice: str
+    address: str
+
+
+def needs_attention(backlog: Sequence[Backlog], tasks: Tasks) -> list[Attention]:
+    """Return what has failed, is late or is held up; empty where all is well."""
+
+    def jobs(number: int, text: str) -> str:
+        return f"{number:,} {'job' if number == 1 else 'jobs'} {text}"
+
+    found = []
+    dead = sum(one.jobs for one in backlog if one.state == "dead")
+    if dead:
+        advice = "What they would have produced is missing until they are retried."
+        found.append(Attention("bad", jobs(dead, "failed permanently"), advice, "/dashboard/jobs?state=dead"))
+    waiting = sum(one.jobs for one in backlog if one.state == "waiting")
+    if waiting:
+        advice = "Their model may not be asked now. The page says why."
+        found.append(Attention("warn", jobs(waiting, "held up"), advice, "/dashboard/jobs?state=waiting"))
+    late = sum(one.overdue for one in backlog)
+    if late:
+        advice = "Is a server or a worker with background threads running?"
+        found.append(Attention("warn", jobs(late, "overdue"), advice, "/dashboard/jobs?state=overdue"))
+    stopped = [task for task in tasks.newest(20) if task.state in ("failed", "interrupted")]
+    if stopped:
+        text = f"{len(stopped)} of the latest tasks did not finish"
+        found.append(Attention("warn", text, "An import, a rebuild or a backfill.", "/dashboard/jobs#tasks"))
+    return found
+
+
+def week_figures(activity: Sequence[Activity], today: date) -> list[dict[str, Any]]:
+    """Return each figure of the last seven days beside the seven before, and the page that lists what it counts."""
+    rows = []
+    for title, kinds, note in FIGURES:
+        now, before = (
+            sum(one.count for one in activity if one.kind in kinds and _in_week(one.day, today, weeks))
+            for weeks in (0, 1)
+        )
+        rows.append(
+            {"title": title, "now": now, "before": before, "note": note, "address": link(CHANGES, kind=kinds[0])}
+        )
+    return rows
+
+
+def _in_week(day: date, today: date, weeks: int) -> bool:
+    return weeks * WEEK <= (today - day).days < (weeks + 1) * WEEK
+
+
+def week_spend(usage: Sequence[Usage], today: date) -> dict[str, Any]:
+    """Return the calls, tokens and cost of models in the last seven days."""
+    week = [one for one in usage if _in_week(date.fromisoformat(str(one.day)), today, 0)]
+    tokens = sum(one.input_tokens + one.output_tokens for one in week)
+    cost = None if any(one.unpriced for one in week) else sum(one.cost or 0 for one in week)
+    cached, asked = sum(one.cached_tokens for one in week), sum(one.input_tokens for one in week)
+    calls, failed = sum(one.calls for one in week), sum(one.failed for one in week)
+    return {
+        "tokens": tokens,
+        "cost": cost,
+        "calls": calls,
+        "failed": failed,
+        "cached": cached / asked if asked else None,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A plot over days, which is a table as well: a title, the names of its series, and a row a day."""
+
+    id: str
+    title: str
+    series: tuple[str, ...]
+    rows: tuple[tuple[date, tuple[float | None, ...]], ...]
+    unit: str = ""
+    bars: bool = False
+
+    @property
+    def total(self) -> float:
+        """The sum of all values."""
+        return sum(value or 0 for _, values in self.rows for value in values)
+
+
+def plot_of_days(
+    id: str, title: str, series: dict[str, Callable[[date], float | None]], today: date, days: int, **options: Any
+) -> Plot:
+    """Build a plot of the last *days* days; each series is a function of the day."""
+    every = [today - timedelta(days=back) for back in reversed(range(days))]
+    rows = tuple((day, tuple(value(day) for value in series.values())) for day in every)
+    return Plot(id, title, tuple(series), rows, **options)
+
+
+def sum_of(activity: Sequence[Activity], *kinds: str, users: bool = False) -> Callable[[date], float]:
+    """Return a function of the day: how many events of these kinds, or of how many users."""
+    sums: dict[date, float] = {}
+    for one in activity:
+        if one.kind in kinds:
+            sums[one.day] = sums.get(one.day, 0) + (one.users if users else one.count)
+    return lambda day: sums.get(day, 0)
+
+
+def messages_plot(activity: Sequence[Activity], today: date, days: int) -> Plot:
+    """Return the plot of messages and users a day."""
+    said = {"Messages": sum_of(activity, "message.added"), "Users": sum_of(activity, "message.added", users=True)}
+    return plot_of_days("messages", "Messages and users a day", said, today, days)
+
+
+def facts_plot(activity: Sequence[Activity], today: date, days: int) -> Plot:
+    """Return the plot of what happened to facts a day."""
+    kinds = {title.partition(" ")[2].capitalize(): kinds for title, kinds, _ in FIGURES if title.startswith("Facts")}
+    series = {title: sum_of(activity, *names) for title, names in kinds.items()}
+    return plot_of_days("facts", "Facts a day", series, today, days)
+
+
+def change_row(event: Event) -> dict[str, Any]:
+    """Return a change with links to its user and its conversation."""
+    about = event.subject if event.subject not in ("", "self") else None
+    place = {"user": event.user, **scope_query(event.org, event.bot)}
+    talk = ""
+    if event.conversation:
+        where = {**place, **scope_query(event.org, event.bot, about), "conversation": event.conversation}
+        talk = link("/dashboard/conversations/{user}/{conversation}", **where)
+    return {
+        "event": event,
+        "at": from_ms(event.at_ms),
+        "words": KIND_WORDS.get(event.kind, event.kind.replace(".", " ")),
+        "user": link("/dashboard/users/{user}", **place),
+        "conversation": talk,
+    }
+
+
+@table.page("GET", CHANGES, OPERATOR)
+def changes_page(request: Request, caller: CallerDep) -> Response:
+    """List the newest changes of all users, or those of one kind."""
+    kind = request.query_params.get("kind", "")
+    memory, known = caller.memory, kind if kind in KIND_WORDS else None
+    count = counts_of(request).get(("changes", known), lambda: memory.admin.newest_events(known, limit=LISTED))
+    return render(
+        "changes.html",
+        request,
+        title="Changes",
+        events="",
+        kind=known or "",
+        kinds=KIND_WORDS,
+        counting=count is None,
+        rows=[change_row(event) for event in count or ()],
+        most=LISTED,
+    )
+
+
+@table.page("POST", DEMO, OPERATOR)
+def load_demo(request: Request, caller: CallerDep) -> Response:
+    """Store the conversations of ``holdfast demo`` in a memory that holds nothing yet."""
+    memory = caller.memory
+    if memory.admin.users(limit=1):
+        raise Conflict(
+            "this memory is not empty", hint="the demo is loaded into an empty one, so that it mixes with nothing"
+        )
+    folder = resources.files("holdfast") / "cli" / "demo"
+    for told in tomllib.loads((folder / "demo.toml").read_text(encoding="utf-8"))["conversation"]:
+        chat = memory.conversation(told["id"], user=told["user"], subject=told.get("subject"))
+        chat.append([json.loads(line) for line in (folder / told["file"]).read_text(encoding="utf-8").splitlines()])
+        chat.end()
+    return see_other("/dashboard/conversations", said="demo-loaded")
