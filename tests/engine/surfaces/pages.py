@@ -51,7 +51,7 @@ class Dashboard(Browser):
         if answer.status_code == 404:
             return []
         lines = re.findall(r'<li class="said user".*?</li>', answer.text, re.DOTALL)
-        return [words for line in lines for words in texts(r'<div class="words">(.*?)</div>', line)]
+        return [words for line in lines for words in texts(r'<div class="words"[^>]*>(.*?)</div>', line)]
 
     def rate(self, seq: int, score: str) -> None:
         self._post(self.TALK, do="rate", seq=str(seq), score=score)
@@ -75,7 +75,7 @@ class Dashboard(Browser):
         self._post("/dashboard/jobs", do="retry", job=job)
 
     def facts(self) -> list[str]:
-        return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get(self.USER)))
+        return sorted(texts(r'<p class="sentence"[^>]*>(.*?)</p>', self._get(self.USER)))
 
     def history(self, category: str) -> list[str]:
         page = self._get(f"{self.USER}/fact", category=category)
@@ -147,7 +147,7 @@ class Dashboard(Browser):
 
     def summaries(self) -> list[str]:
         panel = re.search(r'<(\w+) id="chunks".*?</ol>', self._get(self.TALK), re.DOTALL)
-        return texts(r"<li><p class=\"by\">.*?</p><p>(.*?)</p></li>", panel[0]) if panel else []
+        return texts(r"<li><p class=\"by\">.*?</p><p[^>]*>(.*?)</p></li>", panel[0]) if panel else []
 
     def rebuild(self) -> None:
         self._post(self.TALK, do="rebuild", make="summaries", first="", last="")
@@ -184,7 +184,7 @@ class Me(Browser):
     """What users have about themselves."""
 
     def facts(self) -> list[str]:
-        return sorted(texts(r'<p class="sentence">(.*?)</p>', self._get("/me")))
+        return sorted(texts(r'<p class="sentence"[^>]*>(.*?)</p>', self._get("/me")))
 
     def history(self, category: str) -> list[str]:
         title = load_texts("me").topic(category)
@@ -192,7 +192,7 @@ class Me(Browser):
             r'<div class="card topic"><h3>.*?(?=<div class="card topic">|</section>)', self._get("/me"), re.DOTALL
         ):
             if texts(r"<h3>(.*?)</h3>", card) == [title]:
-                return [*reversed(texts(r"<s>(.*?)</s>", card)), *texts(r'<p class="sentence">(.*?)</p>', card)]
+                return [*reversed(texts(r"<s>(.*?)</s>", card)), *texts(r'<p class="sentence"[^>]*>(.*?)</p>', card)]
         return []
 
     def correct(self, fact: str, value: str) -> None:
@@ -248,7 +248,7 @@ def level(page: str) -> str:
 
 def fact_id(page: str, text: str) -> str:
     """The id in the first form that follows the sentence *text*."""
-    for found in re.finditer(r'<p class="sentence">(.*?)</p>|<s>(.*?)</s>', page, re.DOTALL):
+    for found in re.finditer(r'<p class="sentence"[^>]*>(.*?)</p>|<s>(.*?)</s>', page, re.DOTALL):
         if texts(r"^.*$", found[1] or found[2]) == [text]:
             return re.findall(r'name="fact" value="([^"]+)"', page[found.end() :])[0]
     raise AssertionError(f"the page does not show {text!r}")
