@@ -197,8 +197,8 @@ class Admin:
         days = days_between(since, until, self._engine.now_ms())
         found = self._engine.store.activity(days.start_ms, days.end_ms, org=org, user=user, bot=bot)
         return [
-            Activity(from_ms(day * DAY_MS).date(), *rest, kind, count, users)
-            for *rest, day, kind, count, users in found
+            Activity(from_ms(day * DAY_MS).date(), org_of, bot_of, kind, count, users)
+            for org_of, bot_of, day, kind, count, users in found
         ]
 
     def newest_events(self, kind: str | None = None, *, days: int = 30, limit: int = 100) -> list[Event]:

@@ -53,7 +53,7 @@ def test_a_range_is_rebuilt_without_a_reload(fresh, visitor, width, scheme):
 
     page.locator("#rebuild .confirm summary").first.click()
     page.get_by_role("button", name="Revert to the previous version").first.click()
-    until(page, lambda: len(chat.rebuilds()) == 3, what="putting back")
+    until(page, lambda: len(chat.rebuilds()) == 2, what="putting back")
     assert stayed(page)
     assert someone.watch.all == []
 

@@ -54,11 +54,13 @@ def test_home_counts_what_happened_and_each_number_opens_it(today, visitor):
     expect(page.locator("#attention")).to_contain_text("Nothing needs attention")
     figure = page.locator(".figures > div", has_text="Messages")
     expect(figure.locator(".figure")).to_have_text("6")
-    rows = page.locator("#plot-messages tbody tr")
+    rows = page.locator("#plot-messages .plot-table tbody tr")
     assert rows.count() == 30
     assert [cell.inner_text() for cell in rows.last.locator("td").all()] in (["6", "2"], ["", ""])
     assert rows.last.locator("td").nth(0).get_attribute("data-value") == "6"
     assert rows.last.locator("td").nth(1).get_attribute("data-value") == "2"
+    page.locator("#theme input[value=dark]").check(force=True)  # the plots are drawn again, in its colours
+    expect(page.locator("#plot-messages canvas")).to_have_count(1)
     replaced = page.locator(".figures > div", has_text="Facts replaced")
     assert int(replaced.locator(".figure").inner_text()) >= 1
     replaced.locator("a").click()
@@ -79,7 +81,7 @@ def test_a_plot_is_a_table_for_who_cannot_see_it(today, visitor):
     assert "the table below has the same numbers" in plot.locator(".plot-area").get_attribute("aria-label")
     plot.locator("summary").focus()
     page.keyboard.press("Enter")
-    expect(plot.locator("tbody tr").last).to_contain_text("6")
+    expect(plot.locator(".plot-table tbody tr").last).to_contain_text("6")
     assert violations(page) == []
     assert sticks_out(page) == []
     picture(page, "metrics plots")
@@ -92,10 +94,10 @@ def test_without_scripts_the_table_is_there(today, chromium):
     page = context.new_page()
     page.goto(today.origin + "/dashboard")
     for _ in range(100):
-        if page.locator("#plot-messages tbody tr").count():
+        if page.locator("#plot-messages .plot-table tbody tr").count():
             break
         page.goto(today.origin + "/dashboard")
-    assert page.locator("#plot-messages tbody tr").last.is_visible()
+    assert page.locator("#plot-messages .plot-table tbody tr").last.is_visible()
     context.close()
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from holdfast import BadInput, Memory
+from holdfast import Memory
+from holdfast.errors import BadInput
 from holdfast.testing.clock import FakeClock
 
 

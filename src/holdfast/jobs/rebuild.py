@@ -77,7 +77,7 @@ class SourcesChanged(Conflict):
 class _Trial(Exception):
     """Ends the transaction of a trial, so that nothing of it is written; carries what it found."""
 
-    def __init__(self, found: dict[MessageRange, tuple[Fact, ...]]) -> None:
+    def __init__(self, found: dict[MessageRange, tuple[Summary | Fact, ...]]) -> None:
         super().__init__("a trial writes nothing")
         self.found = found
 
@@ -539,14 +539,15 @@ class Rebuilder:
             run.add(span, RangeChange(before, trial.pop(span, ()) if one == "facts" else ()))
         return replace(run.report(layer, ""), dry_run=True)
 
-    def _try_facts(self, scope: Scope, spans: Sequence[MessageRange]) -> dict[MessageRange, tuple[Fact, ...]]:
+    def _try_facts(self, scope: Scope, spans: Sequence[MessageRange]) -> dict[MessageRange, tuple[Summary | Fact, ...]]:
         """Return the facts that each range would hold after a rebuild by the rules; a model is not asked in advance."""
         if self.writer.reader is not None or not spans:
             return {}
         readings = [self.writer.read_facts(scope, (span.start_seq, span.end_seq)) for span in spans]
 
         def work(view: WriteView) -> None:
-            found, kept = {}, set[str]()
+            found: dict[MessageRange, tuple[Summary | Fact, ...]] = {}
+            kept: set[str] = set()
             for number, (span, reading) in enumerate(zip(spans, readings, strict=True)):
                 place = (span.start_seq, span.end_seq, spans[0].start_seq, FACT_KINDS)
                 again = Rereading(*place, reading.source, reading.claims, reading.refused, reading.hints)

@@ -381,7 +381,8 @@ class Store:
 
     def newest_events(self, kind: str | None, since_ms: int, *, limit: int) -> list[Event]:
         """Return the newest events of all users, of one kind or of all but those of jobs."""
-        return [Event(*row) for row in self._rows("newest_events", kind=kind, since_ms=since_ms, limit=max(0, limit))]
+        args = {"kind": kind, "since_ms": since_ms, "by_hand": BY_HAND_CONVERSATION, "limit": max(0, limit)}
+        return [Event(*row) for row in self._rows("newest_events", **args)]
 
     def usage(
         self,

@@ -170,13 +170,8 @@ def _render_conversation(
         "conversation.html",
         request,
         title=conversation if conversation != BY_HAND_CONVERSATION else BY_HAND_TITLE,
+        **_message_forms(request, conflict),
         conversation=conversation,
-        by_hand=BY_HAND_CONVERSATION,
-        word=WORD,
-        folded=FOLDED_CHARS,
-        whole=query_number(request, "whole"),
-        conflict=conflict,
-        status=409 if conflict else 200,
         events=events,
         notices=NOTICES | _receipt_notice(query.get("said", "")),
         user=user,
@@ -204,12 +199,8 @@ def _render_conversation(
         meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
         chunks=[s for s in live if s.level == 1],
         facts=[fact for fact in facts if fact.live],
-        message_version=message_version,
         **_chosen_summary(chosen, live, ever),
-        rebuilds=list(reversed(chat.rebuilds()))[:20],
-        estimate=estimate_rebuild(request, chat),
-        progress=rebuild_progress(caller, chat, tasks),
-        layers=LAYERS,
+        **_rebuild_panel(request, caller, chat, tasks),
         context=context_panel(request, chat),
         back=link(OF_USER.replace(":name", ""), user=user, **scope_query(grant.org, grant.bot)),
     )
@@ -271,6 +262,19 @@ def conversation_change(
     else:
         raise HTTPException(422, "Unknown action")
     return see_other(here(request), said=said)
+
+
+def _message_forms(request: Request, conflict: tuple[Message, str] | None) -> dict[str, Any]:
+    """Return what the forms of messages need: versions, which long message is shown whole, and a conflict, if any."""
+    return {
+        "by_hand": BY_HAND_CONVERSATION,
+        "word": WORD,
+        "folded": FOLDED_CHARS,
+        "whole": query_number(request, "whole"),
+        "conflict": conflict,
+        "status": 409 if conflict else 200,
+        "message_version": message_version,
+    }
 
 
 def _erase_conversation(caller: Caller, chat: Conversation, form: Form, user: str) -> Response:
@@ -454,6 +458,15 @@ def _makes_episodes(chat: Conversation) -> bool:
     except ConfigError:
         return False
     return True
+
+
+def _rebuild_panel(request: Request, caller: Caller, chat: Conversation, tasks: Tasks) -> dict[str, Any]:
+    return {
+        "rebuilds": list(reversed(chat.rebuilds()))[:20],
+        "estimate": estimate_rebuild(request, chat),
+        "progress": rebuild_progress(caller, chat, tasks),
+        "layers": LAYERS,
+    }
 
 
 def rebuild_owner(caller: CallerDep, chat: Conversation) -> Owner:

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
@@ -19,6 +19,7 @@ from ...clock import from_ms
 from ...errors import Conflict, HoldfastError
 from ...memory import Memory
 from ...reports import Activity, Backlog, Event, Usage
+from ...types import BY_HAND_CONVERSATION
 from ..jobs import Tasks, TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
@@ -172,7 +173,7 @@ class Attention:
 
 
 def needs_attention(backlog: Sequence[Backlog], tasks: Tasks) -> list[Attention]:
-    """Return what has failed, is late or is held up; empty where all is well."""
+    """Return the jobs and tasks that failed, are late or are held up; empty where there are none."""
 
     def jobs(number: int, text: str) -> str:
         return f"{number:,} {'job' if number == 1 else 'jobs'} {text}"
@@ -249,7 +250,7 @@ class Plot:
 
 
 def plot_of_days(
-    id: str, title: str, series: dict[str, Callable[[date], float | None]], today: date, days: int, **options: Any
+    id: str, title: str, series: Mapping[str, Callable[[date], float | None]], today: date, days: int, **options: Any
 ) -> Plot:
     """Build a plot of the last *days* days; each series is a function of the day."""
     every = [today - timedelta(days=back) for back in reversed(range(days))]
@@ -293,6 +294,7 @@ def change_row(event: Event) -> dict[str, Any]:
         "words": KIND_WORDS.get(event.kind, event.kind.replace(".", " ")),
         "user": link("/dashboard/users/{user}", **place),
         "conversation": talk,
+        "talk": "entered by hand" if event.conversation == BY_HAND_CONVERSATION else event.conversation,
     }
 
 

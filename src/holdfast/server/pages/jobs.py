@@ -159,7 +159,7 @@ class JobGroup:
 
     @property
     def advice(self) -> str:
-        """What to do about the reason; empty where nothing needs to be done."""
+        """Advice on the reason; empty where nothing needs to be done."""
         if not self.reason:
             return ""
         words = self.reason.casefold()

@@ -255,7 +255,7 @@ class FactConflict:
 
 
 def fact_conflict(user: User, form: Form) -> FactConflict:
-    """Return what a form wanted and what stands there instead."""
+    """Return the value of a form, and the fact that is active instead."""
     was = user.fact(form["fact"])
     if was.live:
         return FactConflict(form.get("value", ""), was, was)

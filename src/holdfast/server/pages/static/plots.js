@@ -29,7 +29,7 @@ function worded(value, unit) {
 
 function draw(figure) {
   const area = figure.querySelector(".plot-area");
-  const { names, data } = columns(figure.querySelector("table"));
+  const { names, data } = columns(figure.querySelector(".plot-table table"));
   const unit = figure.dataset.unit;
   const axis = { stroke: color("muted"), grid: { stroke: color("hair"), width: 1 }, ticks: { stroke: color("hair") }, font: "12px sans-serif" };
   const series = names.map((label, at) => ({

@@ -153,10 +153,10 @@ SELECT org, user_id, bot, id
  LIMIT :limit;
 
 -- name: newest_events
--- Of all users, of one kind, or of every kind but those of jobs where :kind is null.
+-- Of all users, of one kind, or of every kind but those of jobs where :kind is null.  Facts entered by hand are no messages.
 SELECT number, at, kind, actor, org, user_id, bot, subject, conversation, ref
   FROM event
- WHERE at >= :since_ms AND user_id <> ''
+ WHERE at >= :since_ms AND user_id <> '' AND NOT (kind = 'message.added' AND conversation = :by_hand)
    AND (kind = :kind OR (CAST(:kind AS text) IS NULL AND substr(kind, 1, 4) <> 'job.'))
  ORDER BY at DESC, org, user_id, bot, number DESC
  LIMIT :limit;
