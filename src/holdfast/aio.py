@@ -33,6 +33,7 @@ from .memory import Memory
 from .observer import Watcher
 from .privacy.corrections import Versions
 from .reports import (
+    Activity,
     BackfillReport,
     Backlog,
     ConsolidationReport,
@@ -684,10 +685,12 @@ class AsyncConversation:
         denied by hand stays.  Each range is one transaction: until it, readers see the old version.
 
         Args:
-            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
+            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``; ``chunk``
+                for the first three at once, as one rebuild that one `restore` reverts.
             start_seq: the first message, from 1.
             end_seq: the last message.
-            dry_run: change nothing; say what would be made again, with calls, tokens and cost.
+            dry_run: change nothing; say what would be made again, with calls, tokens and cost.  Without a model,
+                ``after`` has the facts as they would be.
             progress: called with how many ranges are done and how many there are.
 
         Raises:
@@ -1416,6 +1419,43 @@ class AsyncAdmin:
     async def backlog(self) -> tuple[Backlog, ...]:
         """Count the unfinished background work by kind and state; cheap."""
         return await asyncio.to_thread(self._sync.backlog)
+
+    async def activity(
+        self,
+        *,
+        since: date,
+        until: date | None = None,
+        org: str | None = None,
+        user: str | None = None,
+        bot: str | None = None,
+    ) -> list[Activity]:
+        """
+        Count what changed by day, org, bot and kind, from the events that are kept (`Config.event_days`).
+
+        It reads the events of every user, so keep the answer for a while.
+
+        Args:
+            since: the first day (UTC) that counts.
+            until: the last day (UTC) that counts.
+            org: only this tenant.
+            user: only this user.
+            bot: only this assistant.
+
+        Raises:
+            BadInput: *until* lies before *since*.
+        """
+        return await asyncio.to_thread(self._sync.activity, since=since, until=until, org=org, user=user, bot=bot)
+
+    async def newest_events(self, kind: str | None = None, *, days: int = 30, limit: int = 100) -> list[Event]:
+        """
+        Return the newest events of all users, without those of jobs; one event names no text.
+
+        Args:
+            kind: only these, ``fact.replaced`` for example; of jobs, too.
+            days: not older than so many days.
+            limit: at most so many.
+        """
+        return await asyncio.to_thread(self._sync.newest_events, kind, days=days, limit=limit)
 
     async def stats(self) -> StoreStats:
         """Return where the store is, how large, and how many rows it has of each kind."""

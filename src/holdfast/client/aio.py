@@ -628,10 +628,12 @@ class AsyncConversation:
         denied by hand stays.  Each range is one transaction: until it, readers see the old version.
 
         Args:
-            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``.
+            layer: ``facts``, ``episodes``, ``summaries`` (of chunks), ``meta`` (of summaries) or ``vectors``; ``chunk``
+                for the first three at once, as one rebuild that one `restore` reverts.
             start_seq: the first message, from 1.
             end_seq: the last message.
-            dry_run: change nothing; say what would be made again, with calls, tokens and cost.
+            dry_run: change nothing; say what would be made again, with calls, tokens and cost.  Without a model,
+                ``after`` has the facts as they would be.
             progress: called with how many ranges are done and how many there are.
 
         Raises:
