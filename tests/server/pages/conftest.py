@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 
 from holdfast import Memory
 from holdfast.server.app import create_app
+from holdfast.server.pages.home import Counts
 from holdfast.server.settings import ServerSettings
 
 from ..conftest import BASE
@@ -21,6 +22,7 @@ SignIn = Callable[..., TestClient]
 def sign_in(memory: Memory, settings: ServerSettings) -> Iterator[SignIn]:
     """``sign_in("user", user="ana")``: a browser that is signed in so; ``sign_in(None)``: one that is not."""
     app = create_app(memory, settings)
+    app.state.counts = Counts(fresh_s=0, patience_s=60)  # each page waits for its counts
     browsers = []
 
     def make(role: str | None = "operator", **whose: str) -> TestClient:
