@@ -96,6 +96,7 @@ def imports_between_rooms() -> dict[str, set[str]]:
         graph[room_of(here)].update(
             room_of(target) for target in imported(path, here) if target[0] not in LEFT_OUT and target[0][0] != "_"
         )
+    graph["values"].discard("text")  # both are the base, whose parts may use each other: settings name languages
     return {room: {other for other in others if other in graph} - {room} for room, others in graph.items()}
 
 
