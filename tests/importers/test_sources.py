@@ -413,3 +413,12 @@ def test_an_archive_of_nothing_known_says_so(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match="nothing here is known"):
         detect(tmp_path / "x.zip")
+
+
+def test_the_reading_of_a_long_file_says_how_far_it_is(tmp_path: Path) -> None:
+    rows = [{"role": "user", "content": f"message {number}"} for number in range(1_200)]
+    (tmp_path / "x.json").write_text(json.dumps(rows))
+    seen: list[int] = []
+    survey_file(tmp_path / "x.json", "chat", Mapped(), tmp_path / "lines.jsonl", seen.append)
+
+    assert seen == [500, 1_000]

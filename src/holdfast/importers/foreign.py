@@ -102,6 +102,7 @@ MAX_UNPACKED_BYTES = 2**30
 MAX_LOCATED_BYTES = 50_000_000
 _PEEK_BYTES = 65_536
 _SPLIT_LINES = 20_000
+_TOLD_ITEMS = 500
 OTHER = ("tool", "system", "hidden")
 """Kinds of messages that are no talk between two."""
 _KIND_WORDS = {"tool": "tool output", "system": "a system message", "hidden": "hidden in the other program"}
@@ -467,9 +468,13 @@ def _is_okf(source: Source, names: list[str]) -> bool:
     return all("type" in front_matter(source.read(name).decode("utf-8", "replace"))[0] for name in concepts[:50])
 
 
-def survey_file(path: Path, conversation: str, mapped: Mapped, into: Path) -> SurveyedFile:
+def survey_file(
+    path: Path, conversation: str, mapped: Mapped, into: Path, on_item: Callable[[int], None] | None = None
+) -> SurveyedFile:
     """
     Read a file once, write its messages to *into*, a line each, and return the content in figures.
+
+    *on_item* is called with the number of items read, now and then.
 
     Raises:
         BadInput, TooLarge: it cannot be read.
@@ -483,7 +488,9 @@ def survey_file(path: Path, conversation: str, mapped: Mapped, into: Path) -> Su
         return found
     damaged: list[DamagedItem] = []
     with into.open("wb") as out:
-        for item in _items(source, found, mapped):
+        for number, item in enumerate(_items(source, found, mapped), 1):
+            if on_item is not None and number % _TOLD_ITEMS == 0:
+                on_item(number)
             if isinstance(item, DamagedItem):
                 damaged.append(item)
             elif isinstance(item, LeftOut):

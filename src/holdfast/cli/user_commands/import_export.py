@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -114,6 +115,7 @@ class ReadingOptions:
 
     mapped: Mapped
     all_users: bool = False
+    show: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def import_(
       jq -c '.messages[]' export.json | holdfast import - -c export
     """
     show = not options.as_json
-    reading = ReadingOptions(_reading(me, from_user, dates, timezone), all_users)
+    reading = ReadingOptions(_reading(me, from_user, dates, timezone), all_users, show)
     with ExitStack() as stack:
         opened = [(name, _open(stack, name)) for name in files]
         if (exported := _find_export(opened)) is not None:
@@ -274,7 +276,9 @@ def _convert_foreign(
         if kind in ("lines", "user"):
             return None
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-import-")))
-        found = survey_file(path, conversation, reading.mapped, folder / "lines.jsonl")
+        with ProgressBar(f"Reading {safe(name)}", show=reading.show) as bar:
+            read = partial(_note_read, bar)
+            found = survey_file(path, conversation, reading.mapped, folder / "lines.jsonl", read)
     except NotOneDocument as error:
         raise CommandError("bad-line", f"{error.message}; nothing was stored", hint=error.hint) from error
     except HoldfastError as error:
@@ -284,6 +288,10 @@ def _convert_foreign(
     if found.unassigned:
         raise _no_speaker(name, found)
     return _parts_of(stack, name, conversation, reading, found, folder)
+
+
+def _note_read(bar: ProgressBar, number: int) -> None:
+    bar.note = f"{number:,} messages"
 
 
 def _parts_of(
