@@ -434,7 +434,7 @@ class PromptPreview:
 
 @dataclass(frozen=True, slots=True)
 class AskedAgain:
-    """A question of the assistant, to ``user``, whose answer, ``fact``, was believed before it was asked."""
+    """A question of the assistant to ``user`` (of ``org`` and ``bot``) whose answer, ``fact``, was believed before it was asked."""
 
     subject: str
     conversation: str
@@ -523,9 +523,10 @@ class Backlog:
 @dataclass(frozen=True, slots=True)
 class Activity:
     """
-    Changes of one ``kind`` on one ``day`` (UTC), counted across the users of one org and bot.
+    Changes of one ``kind`` on one ``day`` (UTC), counted across the users of one ``org`` and ``bot``.
 
-    ``kind`` is that of an `Event`; of ``message.added`` the messages are counted.  ``users`` made them.
+    ``kind`` is that of an `Event`; ``count`` is how many there were, of ``message.added`` the messages, and ``users`` how many
+    users they concern.
     """
 
     day: date
