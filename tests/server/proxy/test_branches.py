@@ -175,7 +175,7 @@ class Program:
 
     def begin(self, chat: int, before: list[Node], asked: Node, key: str = "") -> ProxiedChat:
         messages = [{"role": one.role, "content": one.text} for one in (*before, asked)]
-        body = json.dumps({"user": "ana", "messages": messages}).encode()
+        body = json.dumps({"user": self.user, "messages": messages}).encode()
         headers = {"x-memory-conversation": f"c{chat}", "x-memory-history": "whole"} if self.names else {}
         headers |= {"x-memory-recall": "off"} | ({"idempotency-key": key} if key else {})
         request = read(body)
