@@ -58,6 +58,9 @@ FRAMEWORKS = {
         "Microsoft Agent Framework", "agent-framework", ("agent-framework-core",), "agent-framework.md"
     ),
     "anthropic": Framework("Anthropic's memory tool", "anthropic", ("anthropic",), "anthropic.md"),
+    "strands": Framework("Strands", "strands", ("strands-agents",), "strands.md"),
+    "haystack": Framework("Haystack", "haystack", ("haystack-ai",), "haystack.md"),
+    "crewai": Framework("CrewAI", "crewai", ("crewai",), "crewai.md"),
 }
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .errors import HoldfastError
     from .importers.backups import restore_backup, verify_backup
     from .ingest.redact import PresidioDetector
-    from .integrations.callable import UserMessages, with_memory
+    from .integrations.calls.callable import UserMessages, with_memory
     from .memory import Memory
     from .reports import (
         Activity,
@@ -120,7 +120,7 @@ _MODULES = {
     "errors": "HoldfastError",
     "importers.backups": "restore_backup verify_backup",
     "ingest.redact": "PresidioDetector",
-    "integrations.callable": "UserMessages with_memory",
+    "integrations.calls.callable": "UserMessages with_memory",
     "memory": "Memory",
     "reports": (
         "Activity AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
@@ -235,7 +235,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "strategies":
-        return import_module(f"{__name__}.integrations.strategies")
+        return import_module(f"{__name__}.integrations.calls.strategies")
     if name not in _HOME:
         raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

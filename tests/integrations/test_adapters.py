@@ -14,12 +14,15 @@ ADAPTERS = {
     "agent_framework": ("agent_framework", "agent-framework"),
     "anthropic_memory": ("anthropic", "anthropic"),
     "claude_agent": ("claude_agent_sdk", "claude-agent"),
+    "crewai": ("crewai", "crewai"),
     "google_adk": ("google.adk", "google-adk"),
+    "haystack": ("haystack", "haystack"),
     "langchain": ("langchain", "langchain"),
     "langgraph": ("langgraph", "langgraph"),
     "llamaindex": ("llama_index", "llamaindex"),
     "openai_agents": ("agents", "openai-agents"),
     "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
+    "strands": ("strands", "strands"),
 }
 
 

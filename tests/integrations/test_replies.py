@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast import Message, ReplyUsage
-from holdfast.integrations.replies import StreamedReply, reply_message, reported_usage
+from holdfast.integrations.calls.replies import StreamedReply, reply_message, reported_usage
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisbon"}'}}
 
@@ -28,6 +28,17 @@ WHOLE = {
     "OpenAI tools": ({"choices": [{"message": {"content": None, "tool_calls": [CALL]}}]}, "", [CALL]),
     "OpenAI parts": (
         {"choices": [{"message": {"content": [{"type": "text", "text": "fi"}, {"text": "ne"}]}}]},
+        "fine",
+        [],
+    ),
+    "OpenAI responses as they are sent": (
+        {
+            "output": [
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "content": []},
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "fi"}]},
+                {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ne"}]},
+            ]
+        },
         "fine",
         [],
     ),

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import InMemoryMessages, Memory, Message, with_memory
 from holdfast.errors import BadInput, ConfigError
-from holdfast.integrations.callable import MemoryRunnable
+from holdfast.integrations.calls.callable import MemoryRunnable
 
 from .callables import last, later, later_words, words
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Memory
-from holdfast.integrations.common import AdapterMemory, StateChange
+from holdfast.integrations.common import AdapterMemory, HeldMessages, StateChange
 
 
 def opened(memory):
@@ -92,3 +92,43 @@ def test_a_conversation_goes_on_after_the_pause_and_what_is_of_the_user_is_store
         state = opened(memory)
         assert values(state, talk) == {"a": "before"}
         assert values(state, user) == {"a": "before", "c": "after"}
+
+
+@pytest.mark.parametrize("erase", ERASURES.values(), ids=ERASURES)
+def test_messages_that_are_held_go_with_an_erasure(erase):
+    with Memory(embedder=None) as memory:
+        memory.conversation("web", user="ana").record("said before", "ok")
+        held = HeldMessages(AdapterMemory(memory, user="ana"))
+        memory.user("ana").pause()
+        held.of("web").append("said while paused")
+        HeldMessages(AdapterMemory(memory, user="bo")).of("web").append("of another")
+        kept = list(held.of("web"))
+        erase(memory)
+
+        assert kept == ["said while paused"]
+        assert held.of("web") == []
+
+
+def test_messages_that_are_held_go_when_another_process_erases_the_user(tmp_path):
+    path = tmp_path / "chat.db"
+    with Memory(path, embedder=None) as memory, Memory(path, embedder=None) as other:
+        memory.conversation("web", user="ana").record("said before", "ok")
+        memory.user("ana").pause()
+        held = HeldMessages(AdapterMemory(memory, user="ana"))
+        held.of("web").append("said while paused")
+        other.user("ana").erase()
+
+        assert held.of("web") == []
+
+
+def test_messages_of_another_user_stay_held():
+    with Memory(embedder=None) as memory:
+        held = HeldMessages(AdapterMemory(memory, user="ana", write=False))
+        for user in ("ana", "bo"):
+            memory.conversation("web", user=user).record("said before", "ok")
+            for conversation in ("web", "phone"):
+                held.of(conversation, user).append(f"{user} {conversation}")
+        memory.conversation("web", user="ana").clear()
+
+        assert held.of("web", "ana") == []
+        assert [held.of(conversation, "bo") for conversation in ("web", "phone")] == [["bo web"], ["bo phone"]]

@@ -15,7 +15,7 @@ from holdfast import (
     with_memory,
 )
 from holdfast.errors import BadInput, Conflict
-from holdfast.integrations.strategies import Buffer
+from holdfast.integrations.calls.strategies import Buffer
 
 from .callables import later, later_words, words
 

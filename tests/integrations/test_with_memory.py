@@ -18,7 +18,7 @@ from holdfast import (
     with_memory,
 )
 from holdfast.errors import BadInput, ConfigError
-from holdfast.integrations.strategies import Layered, Summary, SummaryBuffer, Window
+from holdfast.integrations.calls.strategies import Layered, Summary, SummaryBuffer, Window
 
 from .callables import last, later, later_words, words
 

@@ -77,8 +77,8 @@ BROAD_EXCEPTS = {
     "jobs/worker.py": "whatever a job raises becomes the job's state",
     "server/proxy/routes.py": "whatever the memory raises must not cost a chat its answer, and is told in a header",
     "store/sqlite/connection.py": "whatever a write raises is raised again in the thread that waits for it",
-    "integrations/callable.py": "what fails of a batch may be among its results, when its caller wants that",
-    "integrations/turns.py": "whatever a caller's summariser raises must not cost the reply, and is logged",
+    "integrations/calls/callable.py": "what fails of a batch may be among its results, when its caller wants that",
+    "integrations/calls/turns.py": "whatever a caller's summariser raises must not cost the reply, and is logged",
 }
 
 # Where a table names modules of ours that are imported when they are needed.

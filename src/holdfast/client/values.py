@@ -22,7 +22,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from .. import errors
 from ..context.assemble import Strategy
 from ..errors import BadInput, HoldfastError
-from ..integrations import strategies
+from ..integrations.calls import strategies
 from ..llm import protocol as models
 from ..types import Message
 

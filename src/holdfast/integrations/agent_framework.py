@@ -9,14 +9,13 @@ It holds the history of sessions, begins it with what is known of the user, and 
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
 from ..aio import AsyncMemory
 from ..memory import Memory
 from ..types import Message as StoredMessage
-from .common import MAX_HELD, AdapterMemory, in_thread, item_of, missing_package, with_item
+from .common import AdapterMemory, HeldMessages, in_thread, item_of, missing_package, with_item
 
 try:
     from agent_framework import AgentSession, HistoryProvider, Message, SessionContext
@@ -71,7 +70,7 @@ class HoldfastHistoryProvider(HistoryProvider):
             read=read,
             write=write,
         )
-        self._held: OrderedDict[tuple[str, str], list[Message]] = OrderedDict()
+        self._held = HeldMessages(self._members)
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
@@ -124,29 +123,21 @@ class HoldfastHistoryProvider(HistoryProvider):
         return [*before, *history, *recalled]
 
     def _load(self, name: str, user: str) -> list[Message]:
-        if self._is_held(user):
-            return list(self._held.get((user, name), ()))
+        if self._held.is_needed(user):
+            return list(self._held.of(name, user))
         return [_restored(message) for message in self._members.chat(name, user).load()]
 
     def _save(self, name: str, user: str, messages: list[Message], turn: str | None, first: int) -> None:
         if not messages:
             return
-        if self._is_held(user):
-            self._held.setdefault((user, name), []).extend(messages)
-            while len(self._held) > MAX_HELD:
-                self._held.popitem(last=False)
+        if self._held.is_needed(user):
+            self._held.of(name, user).extend(messages)
             return
         keyed = [
             (None if turn is None else f"agent-framework {turn}:{number}", _stored(message))
             for number, message in enumerate(messages, first)
         ]
         self._members.record(name, keyed, user)
-
-    def _is_held(self, user: str) -> bool:
-        """Whether messages stay in this object: the user paused memory, or nothing may be stored."""
-        members = self._members
-        found = members.memory.user(user, org=members.org, bot=members.bot, subject=members.subject)
-        return not members.write or found.status().state != "active"
 
 
 def _turn(new: Sequence[Message]) -> str | None:

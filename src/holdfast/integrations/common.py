@@ -15,7 +15,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..aio import AsyncMemory
 from ..conversation import Conversation
@@ -253,10 +253,10 @@ ItemsOf = Callable[[str, str], list[ItemRow]]
 
 
 @dataclass(slots=True)
-class HeldState:
-    """What is held in this process alone, with the user's epoch and choices as they were when it was used last."""
+class HeldState(Generic[T]):
+    """State that is in this process alone, and the user's epoch and choices at its last use."""
 
-    rows: dict[str, ItemRow]
+    rows: T
     epoch: int
     chosen: list[ConsentRow]
 
@@ -286,7 +286,7 @@ class FrameworkState:
 
     def __init__(self, members: AdapterMemory, space: str) -> None:
         self._members, self._space = members, space
-        self._held: OrderedDict[Scope, HeldState] = OrderedDict()
+        self._held: OrderedDict[Scope, HeldState[dict[str, ItemRow]]] = OrderedDict()
         self._lock = threading.Lock()
 
     def scope(self, conversation: object = None, user: object = None) -> Scope:
@@ -378,10 +378,7 @@ class FrameworkState:
     def forget_held(self, scope: Scope) -> None:
         """Drop what is held of the conversation, or of all that the scope covers; it was erased."""
         with self._lock:
-            for one in list(self._held):
-                covered = scope.conversation in (None, one.conversation) and scope.subject in (None, one.subject)
-                if covered and one.user_key == scope.user_key:
-                    del self._held[one]
+            _drop_covered(self._held, scope)
 
     def _held_rows(self, scope: Scope) -> dict[str, ItemRow] | None:
         """Return what is held; nothing when it was erased meanwhile, or is the user's, who has resumed."""
@@ -419,6 +416,54 @@ class FrameworkState:
                     held[name] = replace(before, value=value, updated_at=now_ms, expires_at=change.expires_at)
             while len(self._held) > MAX_HELD:
                 self._held.popitem(last=False)
+
+
+class HeldMessages:
+    """
+    Messages in a framework's form that are in this process alone, by conversation.
+
+    They are there while a user pauses memory or nothing may be stored, and go when the conversation or the user is erased.
+    """
+
+    def __init__(self, members: AdapterMemory) -> None:
+        self._members = members
+        self._held: OrderedDict[Scope, HeldState[list[Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def is_needed(self, user: object = None) -> bool:
+        """Whether messages stay in this process: the user does not want memory, or nothing may be stored."""
+        members = self._members
+        name = members.checked_user(user)
+        found = members.memory.user(name, org=members.org, bot=members.bot, subject=members.subject)
+        return not members.write or found.status().state != "active"
+
+    def of(self, conversation: object, user: object = None) -> list[Any]:
+        """Return the messages of a conversation; what is added to the list is held."""
+        engine = self._members.memory._engine
+        scope = self._members.chat(conversation, user)._scope
+        epoch, chosen = engine.store.read(scope, _standing)
+        engine.eraser.holders.add(self)
+        with self._lock:
+            held = self._held.get(scope)
+            if held is None or held.is_erased(epoch, chosen):
+                held = self._held[scope] = HeldState([], epoch, chosen)
+            held.epoch, held.chosen = epoch, chosen
+            self._held.move_to_end(scope)
+            while len(self._held) > MAX_HELD:
+                self._held.popitem(last=False)
+            return held.rows
+
+    def forget_held(self, scope: Scope) -> None:
+        """Drop what is held of all that the scope covers; it was erased."""
+        with self._lock:
+            _drop_covered(self._held, scope)
+
+
+def _drop_covered(held: OrderedDict[Scope, Any], scope: Scope) -> None:
+    for one in list(held):
+        covered = scope.conversation in (None, one.conversation) and scope.subject in (None, one.subject)
+        if covered and one.user_key == scope.user_key:
+            del held[one]
 
 
 def _conversation(scope: Scope) -> str:

@@ -20,7 +20,7 @@ from ..aio import AsyncMemory
 from ..errors import BadInput, ConfigError
 from ..memory import Memory
 from ..scope import Scope
-from ..types import Message
+from ..types import Hit, Message
 from .common import AdapterMemory, FrameworkState, ItemsOf, StateChange, in_thread, missing_package
 
 try:
@@ -149,21 +149,14 @@ class HoldfastMemoryService(BaseMemoryService):
             return SearchMemoryResponse()
         user = members.memory.user(members.checked_user(user_id), org=members.org, bot=members.bot)
         own = {fact.id for fact in user.facts() if fact.only_in}  # they hold in one conversation, this asks in any
-        found = []
-        for hit in user.search(query, limit=self._limit):
-            if hit.kind == "fact" and hit.id in own:
-                continue
-            if hit.kind == "message" and hit.text == query:
-                continue  # the question itself, stored before it is answered
-            entry = MemoryEntry(
-                id=hit.id if hit.kind == "fact" else None,
-                author="memory" if hit.kind != "message" else None,
-                content=types.Content(role="user", parts=[types.Part(text=hit.text)]),
-                timestamp=hit.at.isoformat() if hit.at else None,
-                custom_metadata={"kind": hit.kind, "relevance": hit.relevance},
-            )
-            found.append(entry)
-        return SearchMemoryResponse(memories=found)
+        wanted = self._limit
+        while True:
+            hits = user.search(query, limit=wanted)
+            # The question itself may be stored already, before it is answered.
+            kept = [hit for hit in hits if hit.id not in own and (hit.kind != "message" or hit.text != query)]
+            if len(kept) >= self._limit or len(hits) < wanted:
+                return SearchMemoryResponse(memories=list(map(_entry, kept[: self._limit])))
+            wanted *= 4
 
     def _forget(self, app_name: str, user_id: str, memory_id: str | None) -> None:
         members, _ = self._apps.of(app_name)
@@ -360,6 +353,16 @@ class HoldfastSessionService(BaseSessionService):
 
 def _dump(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
+
+
+def _entry(hit: Hit) -> MemoryEntry:
+    return MemoryEntry(
+        id=hit.id if hit.kind == "fact" else None,
+        author="memory" if hit.kind != "message" else None,
+        content=types.Content(role="user", parts=[types.Part(text=hit.text)]),
+        timestamp=hit.at.isoformat() if hit.at else None,
+        custom_metadata={"kind": hit.kind, "relevance": hit.relevance},
+    )
 
 
 def _text(content: types.Content | None) -> str:

@@ -17,7 +17,7 @@ from ..conversation import Conversation
 from ..errors import ConfigError
 from ..memory import Memory
 from ..types import Message
-from .common import AdapterMemory, item_of, missing_package, with_item
+from .common import AdapterMemory, HeldMessages, item_of, missing_package, with_item
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -38,7 +38,7 @@ class HoldfastMemory(BaseMemory):
     _session: str = PrivateAttr()
     _turn: str | None = PrivateAttr(default=None)
     _number: int = PrivateAttr(default=0)
-    _held: list[ChatMessage] = PrivateAttr(default_factory=list)
+    _held: HeldMessages = PrivateAttr()
 
     @classmethod
     def of(
@@ -81,6 +81,7 @@ class HoldfastMemory(BaseMemory):
             read=read,
             write=write,
         )
+        made._held = HeldMessages(made._members)
         made._session, made._turn = session, turn
         return made
 
@@ -115,15 +116,15 @@ class HoldfastMemory(BaseMemory):
 
     def get_all(self) -> list[ChatMessage]:
         """Return the messages of the conversation."""
-        if self._is_held():
-            return list(self._held)
+        if self._held.is_needed():
+            return list(self._held.of(self._session))
         return [_restored(message) for message in self._chat().load()]
 
     def put(self, message: ChatMessage) -> None:
         """Store a message."""
         self._number += 1
-        if self._is_held():
-            self._held.append(message)
+        if self._held.is_needed():
+            self._held.of(self._session).append(message)
             return
         ready = _stored(message)
         if self._turn is not None:
@@ -144,17 +145,10 @@ class HoldfastMemory(BaseMemory):
 
     def reset(self) -> None:
         """Erase the conversation, with all that was learned from it alone."""
-        self._held.clear()
         self._chat().clear()
 
     def _chat(self) -> Conversation:
         return self._members.chat(self._session)
-
-    def _is_held(self) -> bool:
-        """Whether messages stay in this object: the user paused memory, or nothing may be stored."""
-        members = self._members
-        user = members.memory.user(members.checked_user(), org=members.org, bot=members.bot, subject=members.subject)
-        return not members.write or user.status().state != "active"
 
 
 def _note(text: str) -> ChatMessage:

@@ -19,7 +19,7 @@ from ..aio import AsyncMemory
 from ..conversation import Conversation
 from ..memory import Memory
 from ..types import Message
-from .common import AdapterMemory, in_thread, item_of, missing_package, with_item
+from .common import AdapterMemory, HeldMessages, in_thread, item_of, missing_package, with_item
 
 try:
     from agents.memory.session import SessionABC
@@ -83,7 +83,7 @@ class HoldfastSession(SessionABC):
             write=write,
         )
         self._turn, self._numbers = turn, itertools.count()
-        self._held: list[Item] = []
+        self._held = HeldMessages(self._members)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """
@@ -120,19 +120,14 @@ class HoldfastSession(SessionABC):
     def _chat(self) -> Conversation:
         return self._members.chat(self.session_id)
 
-    def _paused(self) -> bool:
-        members = self._members
-        user = members.memory.user(members.checked_user(), org=members.org, bot=members.bot, subject=members.subject)
-        return user.status().state != "active"
-
     def _get(self, limit: int | None) -> list[Item]:
         if limit is None:
             limit = self.session_settings.limit if self.session_settings else None
             before = self._members.blocks(self.session_id, None).stable
         else:
             before = ""
-        if self._paused() or not self._members.write:
-            found = [dict(item) for item in self._held]
+        if self._held.is_needed():
+            found = [dict(item) for item in self._held.of(self.session_id)]
             found = found if limit is None else found[max(0, len(found) - limit) :]
         else:
             found = [_restored(message) for message in _last(self._chat(), limit)]
@@ -146,8 +141,8 @@ class HoldfastSession(SessionABC):
             item = dict(given) if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
             message = _stored(item)
             number = next(self._numbers)
-            if not self._members.write or self._paused():
-                self._held.append(item)
+            if self._held.is_needed():
+                self._held.of(self.session_id).append(item)
             elif self._turn is not None:
                 self._members.record(self.session_id, [(f"openai-agents {self._turn}:{number}", message)])
             elif message.role == "user" and len(items) == 1:
@@ -156,8 +151,10 @@ class HoldfastSession(SessionABC):
                 chat.append(message)
 
     def _pop(self) -> Item | None:
-        if self._held:
-            return self._held.pop()
+        held = self._held.of(self.session_id) if self._held.is_needed() else []
+        if held:
+            last: Item = held.pop()
+            return last
         chat = self._chat()
         found = _last(chat, 1)
         if not found:
@@ -166,7 +163,6 @@ class HoldfastSession(SessionABC):
         return _restored(found[0])
 
     def _clear(self) -> None:
-        self._held.clear()
         self._chat().clear()
 
 

@@ -13,7 +13,7 @@ from ..context.assemble import Strategy
 from ..context.result import Context
 from ..conversation import Conversation, FactPosition
 from ..errors import BadInput, NotFound
-from ..integrations import strategies
+from ..integrations.calls import strategies
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...integrations.replies import StreamedReply, reply_message, reported_usage
+from ...integrations.calls.replies import StreamedReply, reply_message, reported_usage
 from ...types import Message, ReplyUsage
 from .shapes import CHAT, RESPONSES, Shape, response_reply
 

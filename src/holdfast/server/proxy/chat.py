@@ -25,7 +25,7 @@ from ...context.material import Material, TokenMeter
 from ...context.result import Context
 from ...conversation import Conversation
 from ...ingest.redact import redact_secrets
-from ...integrations.turns import INCOMPLETE
+from ...integrations.calls.turns import INCOMPLETE
 from ...memory import Memory
 from ...types import Message, ReplyUsage, Summary
 from ...user import User

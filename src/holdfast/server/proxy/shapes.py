@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...context.result import anthropic_request
-from ...integrations.replies import reply_message
+from ...integrations.calls.replies import reply_message
 from ...text.validate import joined_text, replace_unstorable
 from ...types import Message
 

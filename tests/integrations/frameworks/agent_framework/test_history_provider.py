@@ -90,3 +90,16 @@ def test_a_paused_session_goes_on_in_the_process():
 
         assert client.seen[-1] == ["one", "noted: one", "two"]
         assert memory.conversation("c1", user="ana").load() == []
+
+
+def test_what_a_paused_user_said_goes_with_an_erasure():
+    with Memory(embedder=None) as memory:
+        agent = Agent(Parrot(), context_providers=[provider := HoldfastHistoryProvider(memory, user="ana")])
+        say(agent, "one", "c1")
+        memory.user("ana").pause()
+        say(agent, "two", "c1")
+        before = asyncio.run(provider.get_messages("c1"))
+        memory.user("ana").erase()
+
+        assert [message.text for message in before] == ["two", "noted: two"]
+        assert asyncio.run(provider.get_messages("c1")) == []

@@ -230,6 +230,17 @@ def test_facts_of_one_conversation_are_not_found():
         assert {one.custom_metadata["kind"] for one in found} == {"message"}
 
 
+def test_a_search_fills_its_limit_though_the_question_was_asked_often():
+    with Memory(embedder=None) as memory:
+        for number in range(30):
+            memory.conversation(f"q{number}", user="ana").record("Where is the red bicycle?", "ok")
+        memory.conversation("told", user="ana").record("The red bicycle is in the shed.", "ok")
+        service = HoldfastMemoryService(memory, limit=1)
+
+        found = run(service.search_memory(app_name=APP, user_id="ana", query="Where is the red bicycle?")).memories
+        assert ["shed" in one.content.parts[0].text for one in found] == [True]
+
+
 def test_session_and_memory_service_store_what_is_said_once():
     with Memory(embedder=None) as memory:
         sessions = HoldfastSessionService(memory)

@@ -116,3 +116,16 @@ def test_what_is_put_is_learned_at_once():
 def test_a_missing_name_is_an_error():
     with pytest.raises(ConfigError, match="user"):
         HoldfastMemory.from_defaults(memory=None, session="s1")
+
+
+def test_what_a_paused_user_said_goes_with_an_erasure():
+    with Memory(embedder=None) as memory:
+        held = HoldfastMemory.of(memory, "s1", user="ana")
+        held.put(ChatMessage(role="user", content="one"))
+        memory.user("ana").pause()
+        held.put(ChatMessage(role="user", content="two"))
+        before = held.get_all()
+        memory.user("ana").erase()
+
+        assert [message.content for message in before] == ["two"]
+        assert held.get_all() == []

@@ -171,6 +171,19 @@ def test_a_paused_conversation_goes_on_in_its_object():
         assert memory.conversation("s1", user="ana").load() == []
 
 
+def test_what_a_paused_user_said_goes_with_an_erasure():
+    with Memory(embedder=None) as memory:
+        session = HoldfastSession("s1", memory, user="ana")
+        run(session.add_items([{"role": "user", "content": "one"}]))
+        memory.user("ana").pause()
+        run(session.add_items([{"role": "user", "content": "two"}]))
+        held = run(session.get_items(limit=9))
+        memory.user("ana").erase()
+
+        assert [text_of(item) for item in held] == ["two"]
+        assert run(session.get_items(limit=9)) == []
+
+
 def test_an_edited_message_says_what_it_says_now():
     with Memory(embedder=None) as memory:
         session = HoldfastSession("s1", memory, user="ana")

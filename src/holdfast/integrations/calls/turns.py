@@ -15,17 +15,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from ..clock import utc_now
-from ..context.material import Count
-from ..conversation import Conversation
-from ..errors import BadInput, ConfigError, Conflict
-from ..memory import Memory
-from ..reports import Receipt
-from ..scope import MAX_NAME_CHARS
-from ..store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
-from ..text.terms import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
-from ..text.validate import MessageLike, checked_messages
-from ..types import Message, ReplyUsage, RollingSummary
+from ...clock import utc_now
+from ...context.material import Count
+from ...conversation import Conversation
+from ...errors import BadInput, ConfigError, Conflict
+from ...memory import Memory
+from ...reports import Receipt
+from ...scope import MAX_NAME_CHARS
+from ...store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
+from ...text.terms import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
+from ...text.validate import MessageLike, checked_messages
+from ...types import Message, ReplyUsage, RollingSummary
 from .replies import ReplyText, StreamedReply, get_part, reply_message, reported_usage
 from .strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
 

@@ -26,24 +26,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..config import Config
-from ..context import classic
-from ..context.assemble import Layered, Strategy
-from ..context.classic import Buffer, Facts, TokenBuffer, Window, check_messages, choose_messages
-from ..context.material import Count, TokenMeter
-from ..context.turns import opening_messages
-from ..digest.answers import numbers_in, parse_rolling_summary
-from ..digest.second_look import numbers_said
-from ..digest.summarize import extend_rolling_summary
-from ..errors import BadInput, ConfigError
-from ..ingest.redact import mask_message
-from ..llm import Function, model_of
-from ..llm.prompt_lines import format_sections, message_lines
-from ..llm.prompts import load
-from ..llm.protocol import LanguageModel, ModelError, Request
-from ..text.terms import count_tokens
-from ..text.validate import MessageLike
-from ..types import Message, RollingSummary
+from ...config import Config
+from ...context import classic
+from ...context.assemble import Layered, Strategy
+from ...context.classic import Buffer, Facts, TokenBuffer, Window, check_messages, choose_messages
+from ...context.material import Count, TokenMeter
+from ...context.turns import opening_messages
+from ...digest.answers import numbers_in, parse_rolling_summary
+from ...digest.second_look import numbers_said
+from ...digest.summarize import extend_rolling_summary
+from ...errors import BadInput, ConfigError
+from ...ingest.redact import mask_message
+from ...llm import Function, model_of
+from ...llm.prompt_lines import format_sections, message_lines
+from ...llm.prompts import load
+from ...llm.protocol import LanguageModel, ModelError, Request
+from ...text.terms import count_tokens
+from ...text.validate import MessageLike
+from ...types import Message, RollingSummary
 
 __all__ = [
     "Buffer",

@@ -29,11 +29,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from ..aio import AsyncMemory
-from ..context.material import Count
-from ..errors import BadInput, ConfigError
-from ..memory import Memory
-from ..store.messages import MessageLog
+from ...aio import AsyncMemory
+from ...context.material import Count
+from ...errors import BadInput, ConfigError
+from ...memory import Memory
+from ...store.messages import MessageLog
 from .replies import ReplyText, StreamedReply
 from .strategies import Strategy
 from .turns import (

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..types import Message, ReplyUsage
+from ...types import Message, ReplyUsage
 
 ReplyText = Callable[[Any], str | None]
 """Returns the text of a reply, or of one chunk of it; ``None`` where it holds none."""
@@ -166,7 +166,11 @@ def _message_text(message: object) -> str | None:
         text = _join_parts(get_part(message, name))
         if text is not None:
             return text
-    return None
+    output = get_part(message, "output")
+    items = output if isinstance(output, list | tuple) else ()
+    said = [_join_parts(get_part(item, "content")) for item in items if get_part(item, "type") == "message"]
+    found = [text for text in said if text is not None]
+    return "".join(found) if found else None
 
 
 def _join_parts(content: object) -> str | None:
