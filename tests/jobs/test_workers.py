@@ -68,7 +68,7 @@ def test_a_caller_with_little_time_goes_on_without_the_threads() -> None:
     began = time.monotonic()
     workers.drain(began + 0.05)
 
-    assert time.monotonic() - began < 1
+    assert len(queue.done) < 1000  # it has not waited for all of them
     workers.stop()
 
 

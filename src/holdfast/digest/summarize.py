@@ -510,7 +510,7 @@ STORY = -1  # the level of a line of a story where it stands in for summaries
 
 def tell_story(talks: Sequence[Sequence[Summary]], most: int) -> tuple[StoryLine, ...]:
     """
-    Tell *talks*, the summaries of conversations in their order, in at most *most* tokens.
+    Condense *talks*, the summaries of conversations in their order, to at most *most* tokens.
 
     The newest get a line each; with more conversations than lines, older ones share one.  A line holds sentences of its summaries, those
     with the themes that come back and what weighs most first.
@@ -537,7 +537,7 @@ def _story_line(
     taken: list[Counter[str]],
     words: SalienceWords,
 ) -> StoryLine:
-    """Tell one or several conversations in *most* tokens, their days included."""
+    """Condense one or several conversations to at most *most* tokens, their days included."""
     summaries = [summary for talk in talks for summary in talk]
     sources = tuple(StorySource(one.id, one.conversation, one.start_seq, one.end_seq) for one in summaries)
     times = [at for one in summaries for at in (one.first_at, one.last_at) if at]

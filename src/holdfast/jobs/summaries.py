@@ -547,7 +547,7 @@ def forget_rests() -> None:
 
 def _story_of_others(view: ReadView) -> tuple[list[Summary], dict[str, int]]:
     """
-    Return the lines of the subject's story as summaries, and up to which message it tells each conversation.
+    Return the lines of the subject's story as summaries, and the last message of each conversation that it covers.
 
     Lines that rest on the view's own conversation alone are left out: it shows itself.
     """

@@ -164,10 +164,10 @@ class DryRun(Exception):
 
 
 class Holder(Protocol):
-    """What keeps words of users outside the store while the process runs, as adapters do of users who pause memory."""
+    """A holder of users' words outside the store while the process runs, as adapters are for users who pause memory."""
 
     def forget_held(self, scope: Scope) -> None:
-        """Drop what is held of a scope; it was erased."""
+        """Drop all that is held of an erased scope."""
 
 
 @dataclass(frozen=True, slots=True)
