@@ -1,7 +1,8 @@
 """
 What the built-in embedder costs on one core: a query, and texts a second by how many go together.
 
-    python benchmarks/embed.py
+    python benchmarks/embed.py             as installed: onnxruntime with the extra ``fast``, else numpy
+    python benchmarks/embed.py numpy
 
 Times are CPU times of the best of five rounds.  The yardstick is a bare numpy product with as many
 multiplications as the model needs for the same texts, in the same run: the ratio is what everything else costs.
@@ -10,13 +11,14 @@ multiplications as the model needs for the same texts, in the same run: the rati
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from holdfast.embed import default_embedder, minilm
+from holdfast.embed import minilm, resolve
 
 SENTENCES = [
     "I live in Lisbon.",
@@ -41,8 +43,9 @@ def cpu_seconds(work: Callable[[], object], rounds: int = 5) -> float:
 
 def main() -> None:
     """Print one line a measurement."""
-    embedder = default_embedder()
+    embedder = resolve(sys.argv[1] if len(sys.argv) > 1 else "default")
     assert isinstance(embedder, minilm.MiniLM), "the embedding model is missing"
+    print(f"computed by     {embedder.runtime}")
     embedder.embed(TEXTS[:5])
     query_ms = statistics.median(cpu_seconds(lambda t=text: embedder.embed([t]), 3) * 1e3 for text in TEXTS[:20])
     print(f"one text        {query_ms:6.1f} ms (median of 20)")

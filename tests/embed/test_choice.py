@@ -22,9 +22,13 @@ def nowhere(monkeypatch, tmp_path):
     return tmp_path
 
 
-def test_default_is_the_one_shared_instance(minilm):
-    assert embed.resolve("default") is minilm
-    assert embed.resolve() is embed.default_embedder()
+def test_default_is_one_shared_instance_that_computes_by_onnxruntime_where_that_is_installed(monkeypatch):
+    assert embed.resolve("default") is embed.resolve() is embed.resolve("fast")
+    monkeypatch.setattr(embed, "is_fast_installed", lambda: False)
+
+    assert embed.resolve("default") is embed.resolve() is embed.resolve("numpy")
+    with pytest.raises(ConfigError, match=r"holdfast\[fast\]"):
+        embed.resolve("fast")
 
 
 def test_none_means_words_alone():

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from holdfast.embed import Embedder
+from holdfast import Memory
+from holdfast.embed import Embedder, default_embedder
 from holdfast.embed.minilm import MiniLM
 from holdfast.errors import ConfigError
 
@@ -161,7 +162,7 @@ def test_other_numpy_work_has_its_threads_back_afterwards(minilm):
 
 
 def test_first_text_may_come_from_many_threads(minilm):
-    fresh = MiniLM(minilm._folder)
+    fresh = MiniLM(minilm._folder, minilm.runtime)
     barrier = threading.Barrier(4)
 
     def first(_: int) -> np.ndarray:
@@ -189,6 +190,36 @@ def test_damaged_file_says_how_to_get_a_good_one(minilm, tmp_path):
 
     with pytest.raises(ConfigError, match=r"holdfast\.embed\.fetch\.fetch"):
         MiniLM(tmp_path).embed(["hello"])
+
+
+def test_both_ways_to_compute_give_the_same_vectors():
+    """So what one process has stored by the one is found by another's question by the other, under one id."""
+    slow, fast = default_embedder("numpy"), default_embedder("onnxruntime")
+
+    np.testing.assert_allclose(fast.embed(CHAT * 3), slow.embed(CHAT * 3), atol=1e-5)
+    assert fast.id == slow.id
+
+
+def test_what_numpy_stored_is_recalled_by_onnxruntime(tmp_path):
+    with Memory(tmp_path / "m.db", embedder="numpy") as memory:
+        memory.conversation("c", user="ana").record("My puppy chewed the sofa.", "Oh no!")
+        memory.digest()
+    with Memory(tmp_path / "m.db", embedder="fast") as memory:
+        found = memory.user("ana").search("What has the dog destroyed?")
+
+    assert "sofa" in found[0].text
+
+
+def test_onnxruntime_that_does_not_load_is_replaced_by_numpy(minilm, monkeypatch, caplog):
+    def broken(name: str) -> object:
+        raise ImportError(f"{name} is made for another system")
+
+    monkeypatch.setattr("holdfast.embed.minilm.import_module", broken)
+    embedder = MiniLM(minilm._folder, "onnxruntime")
+
+    assert embedder.embed(["hello"]).any()
+    assert embedder.runtime == "numpy"
+    assert "another system" in caplog.text
 
 
 def test_is_an_embedder(minilm):

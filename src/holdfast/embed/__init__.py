@@ -1,8 +1,9 @@
 """
 Embedders: texts in, unit vectors out.
 
-The default one comes with the package and needs no network.  Where its files are missing,
-`holdfast.embed.fetch.fetch` gets them; without any embedder, recall works by words.
+The default one comes with the package and needs no network.  numpy does its arithmetic, or onnxruntime where the extra
+``fast`` is installed.  Where its files are missing, `holdfast.embed.fetch.fetch` gets them; without any embedder, recall
+works by words.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConfigError
 from .files import ModelState, state
-from .minilm import MiniLM
+from .minilm import MiniLM, Runtime, is_fast_installed
 from .protocol import Embedder, Thresholds, dequantize, quantize
 
 __all__ = [
@@ -37,33 +38,48 @@ __all__ = [
     "state",
 ]
 
-BuiltIn = Literal["default"]
+BuiltIn = Literal["default", "numpy", "fast"]
 
 # What ``Memory(embedder=…)`` is unless given: the embedder in the package.
 BUILT_IN: Final[BuiltIn] = "default"
 
 
-def default_embedder() -> Embedder | None:
-    """Return the built-in embedder, one a process, which reads its file at the first text; None where it is missing."""
+def default_embedder(runtime: Runtime | None = None) -> Embedder | None:
+    """
+    Return the built-in embedder, one a process, which reads its file at the first text; None where it is missing.
+
+    Without a *runtime* it computes by onnxruntime where that is installed, else by numpy.
+    """
     found = state()
-    return _shared(str(found.folder)) if found.present else None
+    runtime = runtime or ("onnxruntime" if is_fast_installed() else "numpy")
+    return _shared(str(found.folder), runtime) if found.present else None
 
 
 def resolve(embedder: Embedder | BuiltIn | None = BUILT_IN) -> Embedder | None:
     """
-    Return the embedder for ``Memory(embedder=…)``: ``"default"`` is the built-in one if installed, ``None`` no embedder.
+    Return the embedder for ``Memory(embedder=…)``: the built-in one by a name of `BuiltIn`, or ``None`` for no embedder.
+
+    ``"default"`` computes by onnxruntime where the extra ``fast`` is installed, else by numpy; ``"fast"`` insists on the
+    first, ``"numpy"`` on the second.
 
     Raises:
-        ConfigError: it is neither of these nor an embedder.
+        ConfigError: it is neither of these nor an embedder, or the extra is not installed.
     """
     if embedder is None:
         return None
     if isinstance(embedder, str):
         if embedder == BUILT_IN:
             return default_embedder()
+        if embedder == "numpy":
+            return default_embedder("numpy")
+        if embedder == "fast":
+            if not is_fast_installed():
+                raise ConfigError("onnxruntime is not installed", hint="pip install 'holdfast[fast]'")
+            return default_embedder("onnxruntime")
         raise ConfigError(
             f"there is no embedder named {embedder!r}",
-            hint='pass "default", None to search by words alone, or an object with id, dim, thresholds and embed()',
+            hint='pass "default", "fast", "numpy", None to search by words alone, or an object with id, dim, thresholds '
+            "and embed()",
         )
     if isinstance(embedder, Embedder) and not isinstance(embedder, type):
         return embedder
@@ -124,5 +140,5 @@ class RememberingEmbedder:
 
 
 @cache
-def _shared(folder: str) -> Embedder:
-    return MiniLM(Path(folder))
+def _shared(folder: str, runtime: Runtime) -> Embedder:
+    return MiniLM(Path(folder), runtime)
