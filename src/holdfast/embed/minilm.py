@@ -109,7 +109,9 @@ class MiniLM:
         order = sorted((n for n in range(len(ids)) if ids[n]), key=lambda n: len(ids[n]))
         batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
         encode = partial(_forward if model.session is None else _run_session, model)
-        for batch, made in zip(batches, _each(encode, [[ids[n] for n in batch] for batch in batches], model), strict=True):
+        for batch, made in zip(
+            batches, _each(encode, [[ids[n] for n in batch] for batch in batches], model), strict=True
+        ):
             rows[batch] = made
         return rows
 
