@@ -1,0 +1,1 @@
+"""The end of known facts by a user's words, without a model."""
