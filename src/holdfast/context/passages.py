@@ -8,12 +8,12 @@ which they were said, so that of two values the later one comes last.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from ..text.render import parse_line
 from ..text.sentences import split_sentences
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
 from ..types import Hit, TurnKey
@@ -173,7 +173,7 @@ def _told_by(shown: Sequence[Item]) -> list[_Told]:
     """Return what the summaries among *shown* say, as words without marks."""
     sources = ((item, item.source) for item in shown if item.source.section in ("earlier", "summaries"))
     return [
-        _Told(f" {_folded(parse_line(item.line))} ", source.conversation, source.start_seq, source.end_seq)
+        _Told(f" {_folded(json.loads(item.line))} ", source.conversation, source.start_seq, source.end_seq)
         for item, source in sources
     ]
 

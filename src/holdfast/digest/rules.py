@@ -24,11 +24,12 @@ from ..text.render import with_article
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
-from .authorship import BLANK, masked
+from .authorship import masked
 from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .slots import SlotValue, read_at, read_slot
+from .speakers import BLANK
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read

@@ -21,9 +21,10 @@ from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
-from .authorship import BLANK, masked
+from .authorship import masked
 from .clauses import cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
+from .speakers import BLANK
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"

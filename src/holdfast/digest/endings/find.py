@@ -21,13 +21,14 @@ from ...text.render import with_article
 from ...text.sentences import split_pieces
 from ...text.terms import likely_languages
 from ...types import Candidate, Message
-from ..authorship import BLANK, masked
+from ..authorship import masked
 from ..clauses import judge
 from ..grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
 from ..mentions import subject_name
 from ..rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
 from ..second_look import OTHER, find_flaws
 from ..slots import read_at
+from ..speakers import BLANK
 from .amounts import changed, may_change
 from .expressions import (
     SENTENCE,
