@@ -111,7 +111,7 @@ def is_label(kind: str, name: str) -> bool:
 
 
 def find_transcripts(text: str) -> Iterator[Span]:
-    """Find labelled lines of several speakers, and single lines that begin with a speaker's name."""
+    """Find what several people say, each after a label, and single lines that begin with a speaker's name."""
     lines = text_lines(text)
     yield from _between_times(lines)
     labels = [_speaker_label(line) for line in lines]
@@ -135,7 +135,7 @@ def find_transcripts(text: str) -> Iterator[Span]:
 
 
 def _between_times(lines: list[TextLine]) -> Iterator[Span]:
-    """Find chats with times on lines of their own, or behind a name ("Ann • 2h")."""
+    """Find chats in which times stand alone on their lines, or behind a name ("Ann • 2h")."""
     times = [
         at
         for at, line in enumerate(lines)

@@ -39,13 +39,13 @@ from .expressions import (
     find_cue,
     lexicon_words,
     new_after_denial,
-    plain_endings,
     renewal_expression,
     same_words,
     switch_expressions,
     value_expression,
 )
 from .known import KnownValue
+from .plain import plain_endings
 
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
@@ -294,7 +294,7 @@ Span = tuple[int, int]
 
 
 def _pronouns(reading: _Reading, one: KnownValue, just: Sequence[KnownValue]) -> tuple[str, ...]:
-    """Return "he" and "she" where they can only mean the subject of a fact that was just stated."""
+    """Return "he" and "she" where they can mean nobody but the one whom a fact that was just stated is about."""
     whom = _whom(one)
     alone = one in just and whom != SELF and all(_whom(other) in (whom, SELF) for other in just)
     if reading.rules.code != FALLBACK or not alone or _SOMEONE.search(reading.message.content):
@@ -308,7 +308,7 @@ def _pronouns(reading: _Reading, one: KnownValue, just: Sequence[KnownValue]) ->
 
 @lru_cache(maxsize=4096)
 def _whom(one: KnownValue) -> str:
-    """Return the subject of a fact; of a statement about a relative without a name, the relative."""
+    """Return whom a fact is about; of a statement about a relative whom no name tells apart, the relative."""
     named = _THEIR.match(one.text) if one.subject == SELF and one.kind == "statement" else None
     return named["whom"].casefold() if named else one.subject
 
