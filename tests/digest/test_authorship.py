@@ -34,25 +34,15 @@ SHAPES = {
 }
 
 
-# More shapes, each with every one of these contents: what is learned does not hang on what the text says.
-TABLE = (Path(__file__).parent / "authorship" / "shapes.txt").read_text(encoding="utf-8").rstrip("\n").split("\n%%\n")
-CONTENTS = (
-    "I live in Rome and I'm allergic to peanuts.",
-    "my name is Paul and i work at Siemens",
-    "I have two kids and a dog named Rex.",
-)
-
-
 def shapes() -> Iterator[Any]:
     for code, texts in SHAPES.items():
         for number, text in enumerate(texts):
             yield pytest.param(code, text, id=f"{code}-{number}-{text[:24]!r}")
 
 
-def learned(text: str, code: str | None = None, *, statements: bool = False) -> list[Candidate]:
+def learned(text: str, code: str | None = None) -> list[Candidate]:
     message = Message("user", text, seq=1)
-    read = extract_facts(message, language_code=code, statements=statements)
-    return [good for good, _ in ground(read, {1: message}, min_confidence=0.7)[0]]
+    return [good for good, _ in ground(extract_facts(message, language_code=code), {1: message}, min_confidence=0.7)[0]]
 
 
 def test_there_are_many_shapes() -> None:
@@ -76,18 +66,6 @@ def test_pasted_words_teach_nothing_and_the_sentence_beside_them_does(code: str,
     found = learned(shape.replace("{c}", content).replace("{own}", own))
 
     assert {fact.value for fact in found} == ({value} if "{own}" in shape else set())
-
-
-@pytest.mark.parametrize("content", CONTENTS)
-def test_two_hundred_shapes_of_pasted_text_teach_nothing_whatever_they_say(content: str) -> None:
-    """By rules, sentences included; the user's own sentence beside the text is learned."""
-    assert len(TABLE) >= 200
-    assert learned(content, statements=True)
-
-    for shape in TABLE:
-        text = shape.replace("{c}", content).replace("{own}", "I live in Porto.")
-        found = {fact.value or fact.text for fact in learned(text, statements=True)}
-        assert found == ({"Porto"} if "{own}" in shape else set()), shape
 
 
 @pytest.mark.parametrize(("code", "shape"), list(shapes()))

@@ -9,35 +9,30 @@ it is no statement of the user, while the sentence beside it is.  In doubt the w
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import resources
 from itertools import islice, pairwise
+from typing import NamedTuple
 
+from ..text.languages import STOP
 from ..text.sentences import split_sentences
 from ..text.terms import fold_quotes
-from .speakers import (
-    BLANK,
-    HEAD_CHARS,
-    LABEL,
-    NICK,
-    SPEECH,
-    Span,
-    TextLine,
-    authorship_words,
-    cue,
-    find_transcripts,
-    is_label,
-    text_lines,
-)
+
+BLANK = "\x00"
 
 CODE, MARKUP, QUOTE, LINK, STAGE = "code", "marked-up text", "a quotation", "a link", "a stage direction"
 MAIL, LETTER, TRANSCRIPT, DATA, LOG = "a mail", "a letter", "a transcript", "data", "a log"
 PROMPT, RECALLED, FORM, DOCUMENT = "a prompt", "what the memory recalled", "somebody's form", "a document"
 ROLE_PLAY, INTRODUCED, REPORTED = "role play", "a text to work on", "what somebody else said"
 
+Span = tuple[int, int]
 _SHORT_QUOTED_WORDS = 3
 _CLAUSE_CHARS, _POINTING_CHARS = 200, 300
+_HEAD_CHARS = 160
+_LIST_ITEMS = 4
 _MOST_COLONS, _MOST_LINES = 80, 200  # more of them introduce nothing
 _AFTERWORD_CHARS = 900  # what follows a closed text is short
 
@@ -59,7 +54,7 @@ def find_other_text(text: str) -> tuple[OtherText, ...]:
         spans = [(start, end) for start, end in search(left) if start < end]
         found += [OtherText(start, end, kind) for start, end in spans]
         left = _without(left, spans) if kind != CODE else fold_quotes(_without(left, spans))
-    text_lines.cache_clear()  # a long text has many
+    _lines.cache_clear()  # a long text has many
     return tuple(found)
 
 
@@ -103,6 +98,27 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 _NOT_LINE_END = re.compile(r"[^\n]")
 
 
+@cache
+def _words() -> dict[str, str]:
+    data = tomllib.loads((resources.files(__package__) / "authorship.toml").read_text(encoding="utf-8"))
+    tables = {
+        name: re.sub(r"\s*\n\s*", "", source.strip("\n")) for part in data.values() for name, source in part.items()
+    }
+    return {
+        name: re.sub(r"\{([a-z_]+)\}", lambda hole: tables[hole[1]], source) for name, source in tables.items()
+    }  # fmt: skip
+
+
+@cache
+def _cue(name: str) -> re.Pattern[str]:
+    return re.compile(_words()[name], re.IGNORECASE | re.MULTILINE)
+
+
+@cache
+def _label_is(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:{_words()[name]})\Z", re.IGNORECASE)
+
+
 # --- text within marks
 
 
@@ -121,9 +137,7 @@ _DOUBLE = re.compile(
 )
 _SINGLE = re.compile(r"(?<![\w'])'(?! )([^'\n]{1,600}(?:'\w[^'\n]{0,300}){0,12})'(?!\w)")
 _STAGE = re.compile(
-    r"^(?=[^\n]*\*[^*\n]+\*[^*\n]*\*[^*\n]+\*)[ \t]*\*[a-z]+s\b.*$|^[ \t]*e\.g\. .*$|"
-    r"^[ \t]*[♪♫].*$|(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])|^[ \t]*\* ?[a-z]\w+ \w+s\b[^\n]*$",
-    re.MULTILINE,
+    r"^[ \t]*[♪♫].*$|(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])|^[ \t]*\* ?[a-z]\w+ \w+s\b[^\n]*$", re.MULTILINE
 )
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w.:-]{0,40})(?=[\s>/])[^<>\n]{0,200}>")
 _ANY_TAG = re.compile(r"<(/?[a-zA-Z][^<>\n]{0,200})>")
@@ -160,7 +174,7 @@ def _tags(text: str) -> Iterator[Span]:
     """Find single tags; "<nick>" in front of a line is left for the transcripts."""
     for found in _ANY_TAG.finditer(text):
         before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
-        if not NICK.match(text, found.start() - len(before)) or found[1].lower() in _INLINE_TAGS:
+        if not _NICK.match(text, found.start() - len(before)) or found[1].lower() in _INLINE_TAGS:
             yield found.span()
 
 
@@ -175,20 +189,44 @@ def _is_name(found: re.Match[str]) -> bool:
     words = found[1].split()
     spaced = found[1].isascii() or " " in found[1]
     short = len(words) <= _SHORT_QUOTED_WORDS if spaced else len(found[1]) <= 6
-    return short and not cue("names_me").search(found[1])
+    return short and not _cue("names_me").search(found[1])
 
 
 def _own_quotation(text: str, start: int) -> bool:
     """Whether the writer quotes his own words: "I said to the doctor, …"."""
     before = re.split(r"[.!?\n\"]", text[max(0, start - 120) : start])[-1].rstrip(" ,:")
-    own = cue("says_myself").search(before)
+    own = _cue("says_myself").search(before)
     return own is not None
 
 
 # --- lines
 
 
+_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _SEPARATOR = re.compile(r"^[ \t]*(?:[-=*_~#—–]{3,}|[-=*_~#]{2,}.{0,40}[-=*_~#]{2,})[ \t]*$")
+_LABEL = re.compile(
+    r"[ \t]*(?:[-•*][ \t]+)?(?:\[[^\]\n]{1,40}\] ?){0,2}(?:\*\*|__)?[@<\[(]?(?P<name>[^\W\d_](?:[\w.'’ -]|\s\(?\d){0,38}?)[>\])]?(?:\*\*|__)?"
+    r"(?: ?\([^()\n]{1,30}\)| says?| said| wrote| a dit| dijo| sagte)? ?(?:\*\*|__)?[:：](?:\*\*|__)?(?=\s|[^\s\d/:：])[ \t]*"
+)
+_DAY = r"(?:\d{1,4}(?:[./年-]|년) ?\d{1,2}(?:[./月-]|월)(?: ?\d{1,4})?[日일]?(?: ?\([^()]{1,3}\))?|(?:mon|tue|wed|thu|fri|sat|sun)\w*|today|yesterday|heute|gestern|hoy|ayer|aujourd'hui|hier|今天|昨天|오늘|어제|\d{1,2}\.? [^\W\d]{3,9}\.?(?: \d{4})?|[^\W\d]{3,9}\.? \d{1,2}(?:, \d{4})?)"
+_HOUR = r"(?:[上下]午|오[전후])? ?\d{1,2}[:.h]\d{2}(?:[:.]\d{2})?(?:[.,]\d{3})?(?: ?[ap]\.? ?m\.?| Uhr)?"
+_WHEN = rf"(?:{_DAY}(?:,? (?:at |um |à |a las )?|[ T,]+){_HOUR}Z?|{_HOUR})"
+_STAMPED = re.compile(
+    rf"[ \t]*[\[(]?{_WHEN}[\])]?(?: ?[-–—|>] ?|,?[ \t]+)(?P<name>[<@~]?[^\W\d_](?:[^:：\n<>]|>(?=[ \t])){{0,48}}?)[ \t]?[>:：](?!\d)[ \t]*",
+    re.IGNORECASE,
+)
+_STAMPED_BEHIND = re.compile(
+    rf"[ \t]*(?P<name>[^\W\d_][^:：\n<>.!?]{{0,38}}?)(?:, | ?\(|[ \t]+\[?){_WHEN}[\])]? ?(?::[ \t]+|：[ \t]*)\S|[ \t]*(?P<to>[^\W\d_][^:：\n.!?]{{0,30}}? ?(?:→|->|=>) ?[^:：\n.!?]{{1,30}})[:：][ \t]*\S",
+    re.IGNORECASE,
+)
+_TABBED = re.compile(rf"[ \t]*{_WHEN}\t(?P<name>[^\t\n]{{1,40}})\t", re.IGNORECASE)
+_KAKAO = re.compile(rf"[ \t]*\[(?P<name>[^\[\]\n]{{1,40}})\] \[{_HOUR}\][ \t]*")
+_STAMPED_HEAD = re.compile(
+    rf"[ \t]*(?:[\[(]{_WHEN}[\])][ \t]+(?P<first>[^\W\d_][^:：\n.!?]{{0,40}})"
+    rf"|(?P<name>[^\W\d_][^:：\n.!?,\[\](){{}}<>]{{0,38}}?)(?:,|[ \t]*[—–·•|-]|[ \t]{{2,}}|[ \t])?[ \t]*[\[(]?{_WHEN}[\])]?:?)[ \t]*\Z",
+    re.IGNORECASE,
+)
+_NICK = re.compile(rf"[ \t]*(?:[\[(]?{_WHEN}[\])]?[ \t]+)?<[@+%~&]?[^\s<>/][^<>/\n]{{0,30}}>[ \t]+\S", re.IGNORECASE)
 _LOG_LINE = re.compile(
     r"[ \t]*(?:\d{4}-\d\d-\d\dT[\d:.,]+\S*[ \t]+\S+[ \t]|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+\S*[ \t]+.*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
     r"|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[ :\]\[]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:|\S+ - \S+ \[\d\d/\w{3}/\d{4}:|[+-]{1,3}(?=[^\s+-])|@@ )"
@@ -212,6 +250,10 @@ _CUES_OF_SUBTITLES = re.compile(r"[ \t]*\d\d:\d\d(?::\d\d)?[.,]\d{3}[ \t]*-->")
 _JSON_LINE = re.compile(
     r"[ \t]*(?:[\[{](?=\s*(?:[\"'\[{\x00]|\w+\s*:|\Z))|[\"'\x00]+[\w ]*[\"'\x00]*\s*:|[\]}],?[ \t]*\Z)"
 )
+_SPEECH = re.compile(
+    r"\b(?:i|i'\w+|im|my|me|we|our|us|you|your|ich|du|mein\w*|dein\w*|wir|mir|dir|uns|yo|tú|tu|mi|mis|me|te|soy|vivo|tengo|trabajo|estoy|somos|vivimos|je|j'\w+|mon|ma|mes|nous|vous|toi|moi|eu|io|ik)\b|[我你您咱]|나는|저는|제가|내가|저도|나도|우리|저희|(?:요|다|어|야)[.!?]?\s*\Z|[?？]",
+    re.IGNORECASE,
+)
 _REVIEW = re.compile(
     r"[ \t]*(?:[★☆⭐]{1,5}|\d(?:[.,]\d)?(?: ?/ ?5| out of 5| stars?)\b|(?:posted by )?u/\w+|@\w+ ?[·:]|posted (?:by|in)\b|by [A-Z]\w+, )",
     re.IGNORECASE,
@@ -219,61 +261,178 @@ _REVIEW = re.compile(
 _DASH_LINE = re.compile(r"[ \t]*[–—-][ \t]*\S")
 
 
+class _TextLine(NamedTuple):
+    start: int
+    end: int  # without the line feed
+    text: str
+
+    @property
+    def empty(self) -> bool:
+        return not self.text.strip()
+
+    @property
+    def head(self) -> str:
+        """The beginning of the line, where labels and times are."""
+        return self.text[:_HEAD_CHARS]
+
+
+@lru_cache(maxsize=2)  # one search after the other looks at the same lines
+def _lines(text: str) -> list[_TextLine]:
+    found = (line.span() for line in _LINE.finditer(text) if line.end() > line.start() or line.start() < len(text))
+    return [_TextLine(start, end - (text[end - 1 : end] == "\n"), text[start:end].rstrip("\n")) for start, end in found]
+
+
+def _is_label(kind: str, name: str) -> bool:
+    return bool(_label_is(kind).match(name.strip(" *_.")))
+
+
 def _mails(text: str) -> Iterator[Span]:
     """Find mails: their headers, the lines that open a forwarded or answered one, and what follows."""
-    lines, done = text_lines(text), 0
-    sent = next((line for line in lines if cue("sent_from").match(line.head)), None)
+    lines, done = _lines(text), 0
+    sent = next((line for line in lines if _cue("sent_from").match(line.head)), None)
     if sent is not None:
         opened = [
-            line.end for line in lines if line.end < sent.start and cue("points").fullmatch(line.head.rstrip(" .!?:"))
+            line.end for line in lines if line.end < sent.start and _cue("points").fullmatch(line.head.rstrip(" .!?:"))
         ]
         yield (opened[0] if opened else 0), sent.end if lines[0] is not sent else len(text)
     for at, line in enumerate(lines):
         if line.start < done or line.empty:
             continue
-        if cue("forwarded").match(line.text) or cue("wrote").match(line.text) or _opens_mail(lines, at):
+        if _cue("forwarded").match(line.text) or _cue("wrote").match(line.text) or _opens_mail(lines, at):
             done = _end_of_text(text, line.start)
             yield line.start, done
 
 
-def _opens_mail(lines: list[TextLine], at: int) -> bool:
+def _opens_mail(lines: list[_TextLine], at: int) -> bool:
     heads = [
         head
         for head in lines[at : at + 4]
-        if (label := LABEL.match(head.head)) and any(is_label(kind, label["name"]) for kind in ("header", "author"))
+        if (label := _LABEL.match(head.head)) and any(_is_label(kind, label["name"]) for kind in ("header", "author"))
     ]
-    label = LABEL.match(lines[at].text)
+    label = _LABEL.match(lines[at].text)
     if not heads or heads[0] is not lines[at] or label is None or not lines[at].text[label.end() :].strip():
         return False
     following = next((line for line in lines[at + 1 :] if not line.empty), None)
-    if cue("names_me").search(lines[at].text[label.end() :].strip()):
+    if _cue("names_me").search(lines[at].text[label.end() :].strip()):
         return False
-    if len(heads) > 1 or is_label("subject", label["name"]) or is_label("author", label["name"]):
+    if len(heads) > 1 or _is_label("subject", label["name"]) or _is_label("author", label["name"]):
         return True
     sender = label["name"].strip().casefold() in ("from", "von", "发件人", "보낸 사람", "da", "差出人")
-    alone = following is None or not LABEL.match(following.text)
+    alone = following is None or not _LABEL.match(following.text)
     value = lines[at].text[label.end() :]
-    if "@" in value and is_label("header", label["name"]):
+    if "@" in value and _is_label("header", label["name"]):
         return True
-    return sender and (alone and (bool(SPEECH.search(value)) or following is not None))
+    return sender and (alone and (bool(_SPEECH.search(value)) or following is not None))
 
 
-def _blocks(text: str, start: int = 0) -> Iterator[list[TextLine]]:
+def _transcripts(text: str) -> Iterator[Span]:
+    """Find what several people say, each after a label, and single lines that begin with a speaker's name."""
+    lines = _lines(text)
+    labels = [_speaker_label(line) for line in lines]
+    talk = [at for at, label in enumerate(labels) if label is not None]
+    spoken = [at for at in talk if labels[at][1] > 1 or _SPEECH.search(lines[at].text, labels[at][2])]  # type: ignore[index]
+    names = {labels[at][0].casefold() for at in talk}  # type: ignore[index]
+    sure = [at for at in talk if labels[at][1] > 1]  # type: ignore[index]
+    labelled = sum(bool(_LABEL.match(line.head)) for line in lines)
+    if not sure and len(names) == len(talk) and labelled >= _LIST_ITEMS:
+        return  # as many labels as lines: a list of headings
+    if not sure and not (spoken and (len(names) > 1 or len(talk) > 1 or _is_person(labels[spoken[0]][0]))):  # type: ignore[index]
+        return
+    last = -1
+    for at in talk:
+        if at <= last:
+            continue
+        end = _end_of_utterance(lines, at, labels, [other for other in talk if other > at])
+        yield lines[at].start, lines[end].end
+        last = end
+
+
+def _speaker_label(line: _TextLine) -> tuple[str, int, int] | None:
+    """Return ``(name, how sure it is a speaker: 1 to 3, where the words begin)`` of a line; ``None`` for other lines."""
+    if _NICK.match(line.head):
+        return line.text.split(">")[0].split("<")[-1], 2, line.text.index(">") + 1
+    stamped = _TABBED.match(line.head) or _STAMPED.match(line.head) or _KAKAO.match(line.head)
+    if stamped and _may_speak(stamped["name"]):
+        return stamped["name"], 2, stamped.end()
+    behind = _STAMPED_BEHIND.match(line.head)
+    if behind and _may_speak(behind["name"] or behind["to"]):
+        return behind["name"] or behind["to"], 2, behind.end() - 1
+    head = _STAMPED_HEAD.match(line.head) if len(line.text) < _HEAD_CHARS else None
+    if head:
+        name = head["first"] or head["name"]
+        return (name, 3, len(line.text)) if _may_speak(name) else None
+    label = _LABEL.match(line.head)
+    if label is None or BLANK in label.group():
+        return None
+    name = label["name"].strip()
+    if _is_label("speaker", name) or _is_label("text", name):
+        return name, 2, label.end()
+    if _is_label("relative", name) and _FIRST_PERSON.match(line.head, label.end()):
+        return name, 1, label.end()
+    words = name.casefold().split()
+    named = [
+        kind for kind in ("field", "header", "others", "thing") if _is_label(kind, name) or _is_label(kind, words[-1])
+    ]
+    if named or len(words) > 3 or words[0] in _STOP_WORDS or _cue("own").search(name) or not _could_name(name):
+        return None
+    return name, 1, label.end()
+
+
+_STOP_WORDS = frozenset().union(*STOP.values())
+
+
+_FIRST_PERSON = re.compile(r"(?:i|i'\w+|ich|yo|soy|vivo|tengo|je|j'\w+|我|저는|나는)(?![^\W\d_])", re.IGNORECASE)
+
+
+def _may_speak(name: str) -> bool:
+    return _is_label("family", name) or not _is_label("field", name)
+
+
+def _could_name(name: str) -> bool:
+    return " " not in name or all(not word[:1].islower() for word in name.split())
+
+
+def _is_person(name: str) -> bool:
+    """Whether a single label is a name: capitalized, a nickname, or in two to four characters without capitals."""
+    if name.isascii() or name[:1].islower() != name[:1].isupper():
+        return (name[:1].isupper() and not name.isupper()) or bool(re.search(r"\w[_\d]", name))
+    return len(name) <= 4
+
+
+def _end_of_utterance(
+    lines: list[_TextLine], at: int, labels: list[tuple[str, int, int] | None], later: list[int]
+) -> int:
+    """Return the last line that belongs to the talk that begins on line *at*, up to the next speaker."""
+    following = next(iter(later), None)
+    if following is not None and following - at <= 12:
+        return following - 1
+    label = labels[at]
+    end, single = at, label is not None and bool(lines[at].text[label[2] :].strip())
+    for number in range(at + 1, len(lines)):
+        if lines[number].empty:
+            break
+        if single and _cue("directed").match(lines[number].text):
+            break
+        end = number
+    return end
+
+
+def _blocks(text: str, start: int = 0) -> Iterator[list[_TextLine]]:
     """Yield the paragraphs of *text* from *start* on, each as its lines."""
-    lines: list[TextLine] = []
-    for line in text_lines(text[start:]):
+    lines: list[_TextLine] = []
+    for line in _lines(text[start:]):
         if line.empty and lines:
             yield lines
             lines = []
         elif not line.empty:
-            lines.append(TextLine(line.start + start, line.end + start, line.text))
+            lines.append(_TextLine(line.start + start, line.end + start, line.text))
     if lines:
         yield lines
 
 
 def _data(text: str) -> Iterator[Span]:
     """Find JSON, tables of values and subtitles that the writer does not say to be about himself."""
-    if cue("claims").search(text):
+    if _cue("claims").search(text):
         return
     for lines in _blocks(text):
         json = [line for line in lines if _JSON_LINE.match(line.head)]
@@ -305,7 +464,7 @@ def _logs(text: str) -> Iterator[Span]:
     """Find lines of logs and differences, and paragraphs of code that no fence marks."""
     for lines in _blocks(text):
         yield from ((line.start, line.end) for line in lines if _LOG_LINE.match(line.head))
-        code = [line for line in lines if _CODE_LINE.search(line.text[-HEAD_CHARS:]) or _CODE_START.match(line.head)]
+        code = [line for line in lines if _CODE_LINE.search(line.text[-_HEAD_CHARS:]) or _CODE_START.match(line.head)]
         if code:
             shell = lines[-1] if _SHELL.match(code[0].head) else code[-1]
             comment = [line for line in lines if re.match(r"[ \t]*(?://|#|--|/?\*) ?\w", line.head)]
@@ -317,7 +476,7 @@ def _logs(text: str) -> Iterator[Span]:
 
 def _between_bars(text: str) -> Iterator[Span]:
     """Find text between two bars, or between words that say where a text begins and ends."""
-    lines = text_lines(text)
+    lines = _lines(text)
     bars = [line for line in lines if _SEPARATOR.match(line.head) or _EDGE_OF_TEXT.match(line.head)]
     if len(bars) > 1:
         yield bars[0].start, bars[-1].end
@@ -325,7 +484,7 @@ def _between_bars(text: str) -> Iterator[Span]:
 
 def _options(text: str) -> Iterator[Span]:
     """Find the numbered texts between which a question lets choose."""
-    for before, line in pairwise(lines := [line for line in text_lines(text) if not line.empty]):
+    for before, line in pairwise(lines := [line for line in _lines(text) if not line.empty]):
         if _CHOICE.search(before.text) and _OPTION.match(line.head):
             last = [other for other in lines if _OPTION.match(other.head)][-1]
             yield line.start, last.end
@@ -334,7 +493,7 @@ def _options(text: str) -> Iterator[Span]:
 
 def _screenplay(text: str) -> Iterator[Span]:
     """Find talk under names in capitals."""
-    lines = text_lines(text)
+    lines = _lines(text)
     names = [at for at, line in enumerate(lines[:-1]) if _CAPITAL_NAME.match(line.text) and not lines[at + 1].empty]
     if len(names) > 1:
         end = next((at for at in range(names[-1] + 1, len(lines)) if lines[at].empty), len(lines))
@@ -346,7 +505,7 @@ def _spoken_dashes(text: str) -> Iterator[Span]:
     for lines in _blocks(text):
         dashes = [line for line in lines if _DASH_LINE.match(line.head)]
         asked = [
-            line for line in dashes[:-1] if line.text.rstrip().endswith(("?", "？")) and SPEECH.search(line.text[:-1])
+            line for line in dashes[:-1] if line.text.rstrip().endswith(("?", "？")) and _SPEECH.search(line.text[:-1])
         ]
         if asked and len(dashes) > 1:
             yield dashes[0].start, dashes[-1].end
@@ -357,25 +516,25 @@ def _spoken_dashes(text: str) -> Iterator[Span]:
 
 def _forms(text: str) -> Iterator[Span]:
     """Find lists of labels and values that are about a third person by a label of theirs ("Patient: …")."""
-    if cue("claims").search(text):
+    if _cue("claims").search(text):
         return
     for lines in _blocks(text):
-        fields = [line for line in lines if (label := LABEL.match(line.text)) and line.text[label.end() :].strip()]
-        labels = [LABEL.match(line.text) for line in fields]
-        if len(fields) > 1 and any(label and is_label("others", label["name"]) for label in labels):
+        fields = [line for line in lines if (label := _LABEL.match(line.text)) and line.text[label.end() :].strip()]
+        labels = [_LABEL.match(line.text) for line in fields]
+        if len(fields) > 1 and any(label and _is_label("others", label["name"]) for label in labels):
             yield fields[0].start, fields[-1].end
 
 
 def _recalled(text: str) -> Iterator[Span]:
     """Find what a memory put into a prompt: its heading and the lines under it."""
-    lines = text_lines(text)
+    lines = _lines(text)
     for at, line in enumerate(lines[:-1]):
         heading = line.text.strip(" #*_")
         if (
             len(heading) <= 100
             and heading
-            and cue("recalled").match(heading)
-            and not cue("own").search(heading.rstrip(":"))
+            and _cue("recalled").match(heading)
+            and not _cue("own").search(heading.rstrip(":"))
         ):
             end = at
             while end + 1 < len(lines) and not lines[end + 1].empty:
@@ -384,45 +543,35 @@ def _recalled(text: str) -> Iterator[Span]:
                 yield line.start, lines[end].end
 
 
-_HEAD_LINES = 8  # above the first heading of a résumé
-_RESUME = re.compile(
-    r"[ \t#*]*(?:(?:professional |executive |career )?(?:summary|profile|objective)|(?:work |professional )?experience|employment(?: history)?|education|(?:technical )?skills|certifications?|references|publications)[ \t:*]*\Z",
-    re.IGNORECASE,
-)
-
-
 def _documents(text: str) -> Iterator[Span]:
     """Find documents that open with a heading of their own, letters, and prompts."""
-    lines, done = text_lines(text), 0
-    headings = [at for at, line in enumerate(lines) if _RESUME.match(line.head)]
-    if len(headings) > 1:
-        yield lines[0].start if headings[0] < _HEAD_LINES else lines[headings[0]].start, len(text)
+    lines, done = _lines(text), 0
     signed = [line.start for line in lines[-_MOST_LINES:] if _signs(line)]
     signature = _has_signature(lines[-_MOST_LINES:])
     for at, line in enumerate(lines):
         if line.start < done or line.empty:
             continue
-        letter = bool(cue("letter").match(line.head)) and any(place > line.end for place in signed)
-        letter = letter or (signature and bool(cue("salutation").match(line.head)))
-        if cue("document").match(line.head) or letter:
+        letter = bool(_cue("letter").match(line.head)) and any(place > line.end for place in signed)
+        letter = letter or (signature and bool(_cue("salutation").match(line.head)))
+        if _cue("document").match(line.head) or letter:
             done = _end_of_text(text, line.start)
             yield line.start, done
-        elif at == 0 and cue("prompt").match(line.head) and not _for_user(line.head.replace("assistant", "")):
+        elif at == 0 and _cue("prompt").match(line.head) and not _for_user(line.head.replace("assistant", "")):
             yield line.start, len(text)
             return
 
 
-def _has_signature(lines: list[TextLine]) -> bool:
+def _has_signature(lines: list[_TextLine]) -> bool:
     """Whether a sign-off is followed by a name with a title, an address or a number, as below business mail."""
     contact = re.compile(r"\|.*\||\+\d[\d ()-]{6,}|\w@\w")
     signed = [at for at, line in enumerate(lines) if _signs(line)]
     return any(contact.search(line.head) for at in signed[:3] for line in lines[at + 1 : at + 6])
 
 
-def _signs(line: TextLine) -> bool:
+def _signs(line: _TextLine) -> bool:
     """Whether a line closes a letter; thanks close other messages, too."""
     thanks = re.match(r"\W*(?:thanks|thank you|love|gracias|merci)\b", line.head, re.IGNORECASE)
-    return not thanks and bool(cue("signoff").match(line.head))
+    return not thanks and bool(_cue("signoff").match(line.head))
 
 
 # --- text that a clause introduces
@@ -453,7 +602,7 @@ def _introduced(text: str) -> Iterator[Span]:
         elif on_line:
             end = _end_of_report(text, start)
         else:
-            letter = cue("salutation").match(text, start)
+            letter = _cue("salutation").match(text, start)
             end = _end_of_text(text, start) if letter else next(_blocks(text, start))[-1].end
         done = end
         yield start, end
@@ -475,18 +624,18 @@ _TOLD_ABOUT = re.compile(r"\b(wrote|writes|said|says|told|noted|posted) (?:\w+ )
 
 def _introduction(clause: str) -> str:
     """Return whose words a clause before a colon announces; empty when they may be the writer's own."""
-    if not clause or BLANK in clause[-1:] or cue("dictated_self").search(clause):
+    if not clause or BLANK in clause[-1:] or _cue("dictated_self").search(clause):
         return ""
-    if cue("own").search(_TOLD_ABOUT.sub(r"\1", clause)):
+    if _cue("own").search(_TOLD_ABOUT.sub(r"\1", clause)):
         return ""
-    if cue("reports").search(clause) and not cue("trusted").search(clause):
+    if _cue("reports").search(clause) and not _cue("trusted").search(clause):
         return REPORTED
-    return INTRODUCED if cue("introduces").search(clause) or cue("recalled").match(clause) else ""
+    return INTRODUCED if _cue("introduces").search(clause) or _cue("recalled").match(clause) else ""
 
 
 def _pointed_at(text: str) -> Iterator[Span]:
     """Find texts below a line that points at them: "Is this mail polite?", "Add the commas:" and an empty line."""
-    lines = [line for line in text_lines(text) if not line.empty]
+    lines = [line for line in _lines(text) if not line.empty]
     for line, following in pairwise(lines[:_MOST_LINES]):
         clause = line.text.strip(" \t*_#>")[-_POINTING_CHARS:]
         start = following.start + len(following.text) - len(following.text.lstrip())
@@ -494,16 +643,16 @@ def _pointed_at(text: str) -> Iterator[Span]:
             continue
         apart = following.start > line.end + 1
         last = [span.of(clause) for span in split_sentences(clause)][-2:]
-        announced = apart and clause.endswith((":", "：")) and bool(last) and not cue("salutation").match(clause)
-        announced = announced and not cue("own").search(last[-1].rstrip(" :："))
+        announced = apart and clause.endswith((":", "：")) and bool(last) and not _cue("salutation").match(clause)
+        announced = announced and not _cue("own").search(last[-1].rstrip(" :："))
         if announced or any(_points(one.rstrip(" .!?:：…~*_)？。！"), apart) for one in last):
             yield following.start, _end_of_text(text, following.start)
             return
 
 
 def _points(sentence: str, apart: bool) -> bool:
-    found = cue("points").fullmatch(sentence) or (apart and cue("points_apart").fullmatch(sentence))
-    return bool(found) and not any(cue(name).search(sentence) for name in ("own", "asks_anew"))
+    found = _cue("points").fullmatch(sentence) or (apart and _cue("points_apart").fullmatch(sentence))
+    return bool(found) and not any(_cue(name).search(sentence) for name in ("own", "asks_anew"))
 
 
 def _pointed_back(text: str) -> Iterator[Span]:
@@ -542,7 +691,6 @@ _BACK_STRICT = re.compile(
     re.IGNORECASE,
 )
 _FOLLOWING = re.compile(
-    r"(?:^\W*(?:is|are|does|do) (?:this|the following|these) (?:\w+ )?(?:sentences?|phrases?|text|lines?|paragraph|statements?|wording)\b(?=[^.!?\n]{0,60}\?)|\bthe following (?:is|was|comes) (?:from|by|taken from|an? \w+ (?:from|by))\b)[^.!?:\n]{0,60}[.!?:]\s+|"
     r"\b(?:(?:the|these) following (?:\w+ ){0,2}?(?:text|sentences?|statements?|story|dialogue|paragraph|passage|message|poem|quote|questions?|lines?)\b|here(?:'s| is) what (?!i\b|you\b|we\b)[\w' -]{2,60}\b(?:says?|said|writes?|wrote|thinks?|told|posted)\b)[^.!?:\n]{0,60}[.!?:]\s+",
     re.IGNORECASE,
 )
@@ -555,7 +703,6 @@ def _following(text: str) -> Iterator[Span]:
 
 
 _DIRECT = re.compile(
-    r"^\W*(?:bio|about|profile): (?-i:[A-Z][a-z]+ [A-Z][a-z]+)[.,][^\n]*|"
     r"(?:^|[.!?,]\s+|\b(?:please|can you|could you|to|help me)\s+)(?:translate|how (?:do|would|can) (?:you|i|we|one) (?:say|write|spell|pronounce|sign)|conjugate|repeat(?: after me)?|type|pronounce)\s+"
     r"(?:(?:in|into|to) \w+[,:]?\s+)?(?=(?:the (?:sentence|phrase|words?)\b|i\b|i'|my\b|we\b|our\b))[^.!?\n]*",
     re.IGNORECASE,
@@ -563,22 +710,15 @@ _DIRECT = re.compile(
 
 
 def _role_play(text: str) -> Iterator[Span]:
-    for found in cue("role_play").finditer(text):
-        order = text[found.start() : found.start() + 80].split("\n")[0]
-        if _BOTH_PLAY.search(order) or not _for_user(order):
+    for found in _cue("role_play").finditer(text):
+        if not _for_user(text[found.start() : found.start() + 80].split("\n")[0]):
             yield found.end(), _end_of_text(text, found.end())
             return
 
 
-_BOTH_PLAY = re.compile(
-    r"\b(?:and|,) i(?:'m| am|'ll be| will be| play)\b|\bi(?:'m| am|'ll be| will be) (?:your|the|playing)\b",
-    re.IGNORECASE,
-)
-
-
 def _for_user(order: str) -> bool:
     """Whether the assistant is given a trade ("act as my coach"), to which the user speaks for himself."""
-    return bool(re.match(rf".{{0,14}}{authorship_words()['trade']}", order, re.IGNORECASE))
+    return bool(re.match(rf".{{0,14}}{_words()['trade']}", order, re.IGNORECASE))
 
 
 # --- where a text without an end mark ends
@@ -598,7 +738,7 @@ def _end_of_text(text: str, start: int, *, same_line: bool = False) -> int:
     """
     closed, head = False, text[start : _end_of_line(text, start)]
     if _SEPARATOR.match(head):
-        bars = [line.end for line in text_lines(text[start:])[1:] if _SEPARATOR.match(line.head)]
+        bars = [line.end for line in _lines(text[start:])[1:] if _SEPARATOR.match(line.head)]
         if bars and len(text) - start - bars[-1] <= _AFTERWORD_CHARS:
             return start + bars[-1]
     for number, lines in enumerate(blocks := list(_blocks(text, start))):
@@ -607,25 +747,25 @@ def _end_of_text(text: str, start: int, *, same_line: bool = False) -> int:
         paragraph = text[at : min(lines[-1].end, at + 400)]
         if number:
             if _turns_to_assistant(paragraph, last=last and short) or (
-                cue("aside").match(paragraph) and (last or closed or same_line)
+                _cue("aside").match(paragraph) and (last or closed or same_line)
             ):
                 return at
             if closed and short and _is_sentence(first):
                 return at
             if short and any(_SEPARATOR.match(lines[edge].head) for edge in (0, -1)):
                 return at if _SEPARATOR.match(first) else lines[-1].end
-        closed = closed or any(cue("signoff").match(line.head) for line in lines[-3:] if number or len(lines) > 1)
+        closed = closed or any(_cue("signoff").match(line.head) for line in lines[-3:] if number or len(lines) > 1)
     return len(text)
 
 
 def _turns_to_assistant(paragraph: str, *, last: bool) -> bool:
     ends = [span.of(paragraph) for span in split_sentences(paragraph)[-1:]] if last else []
-    return any(cue("directed").match(words) for words in (paragraph, *ends))
+    return any(_cue("directed").match(words) for words in (paragraph, *ends))
 
 
 def _is_sentence(line: str) -> bool:
     words = len(line.split())
-    return (words > 3 or line.rstrip().endswith((".", "!", "?", "。", "！", "？"))) and not LABEL.match(line)
+    return (words > 3 or line.rstrip().endswith((".", "!", "?", "。", "！", "？"))) and not _LABEL.match(line)
 
 
 _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
@@ -645,7 +785,7 @@ _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
     (TRANSCRIPT, _screenplay),
     (PROMPT, _each(_TEMPLATE)),
     (DOCUMENT, _documents),
-    (TRANSCRIPT, find_transcripts),
+    (TRANSCRIPT, _transcripts),
     (FORM, _forms),
     (RECALLED, _recalled),
     (QUOTE, _quotations),

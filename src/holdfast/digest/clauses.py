@@ -22,9 +22,9 @@ from itertools import pairwise
 
 from ..text.render import with_article
 from ..types import Modality
+from .authorship import BLANK
 from .grammar import PatternLanguage
 from .mentions import ME, MentionedPerson
-from .speakers import BLANK
 
 MOST_WORDS = 24  # of one statement
 _TOKEN = re.compile(r"[^\W_](?:[\w'’.&/+-]*[\w+])?")

@@ -24,7 +24,7 @@ from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..types import Candidate, Message, StoryLine, StorySource, Summary
 from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
-from .authorship import masked
+from .authorship import BLANK, masked
 from .grounding import NO_QUOTE, NOT_THERE, in_other_language, locate_quote, verify_translation
 from .salience import importance_of
 from .second_look import (
@@ -39,7 +39,6 @@ from .second_look import (
     numbers_said,
     question_of,
 )  # fmt: skip
-from .speakers import BLANK
 
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing

@@ -19,7 +19,7 @@ from ..text.languages import AVERSE, EXONYMS, NEGATES, NOT_NEGATED
 from ..text.terms import fold_quotes, language_of, likely_languages
 from ..types import Candidate, Evidence, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
-from .authorship import kind_of_text, masked
+from .authorship import BLANK, kind_of_text, masked
 from .second_look import (
     OF_OTHERS,
     OTHER,
@@ -34,7 +34,6 @@ from .second_look import (
     patterns_for,
     terms_of,
 )  # fmt: skip
-from .speakers import BLANK
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"

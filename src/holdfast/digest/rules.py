@@ -24,12 +24,11 @@ from ..text.render import with_article
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
-from .authorship import masked
+from .authorship import BLANK, masked
 from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .slots import SlotValue, read_at, read_slot
-from .speakers import BLANK
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
@@ -100,12 +99,9 @@ def _read_in(
         if _search(rules, "kidding", piece.text):
             found[-1] = []
             continue
-        found.append(_read_sentence(piece, people, statements=statements))
-        if not found[-1] and people.of_user and (subject := _left_out(rules, piece.text)):
-            whole = replace(piece, text=subject + piece.text, offset=piece.offset - len(subject))
-            found[-1] = [
-                _inside(one, span.start, message) for one in _read_sentence(whole, people, statements=statements)
-            ]
+        found.append(list(_read_piece(piece, people)))
+        if statements:
+            found[-1] += _read_clauses(piece, people, found[-1])
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
         people.mention(piece.text)
         people.topic(piece.text, cues(rules).get("topic"))
@@ -115,27 +111,6 @@ def _read_in(
     if not candidates and before is not None:
         candidates = list(_answer(rules, message, text, before, people, lower_case))
     return _settled(rules, [_unread(candidate) for candidate in candidates])
-
-
-def _read_sentence(piece: SentenceInMessage, people: Mentions, *, statements: bool) -> list[Candidate]:
-    read = list(_read_piece(piece, people))
-    return read + _read_clauses(piece, people, read) if statements else read
-
-
-def _left_out(rules: PatternLanguage, sentence: str) -> str:
-    """Return the subject that a sentence leaves out: "i'm " of "taking ibuprofen daily"; empty where it has one."""
-    if sentence.rstrip().endswith("?") or _search(rules, "no_subject", sentence):
-        return ""
-    return next((subject for name, subject in _SUBJECTS.items() if _search(rules, name, sentence)), "")
-
-
-_SUBJECTS = {"left_out_am": "i'm ", "left_out": "i ", "left_out_work": "i work "}
-
-
-def _inside(one: Candidate, start: int, message: Message) -> Candidate:
-    """Return a claim whose words begin in the message, not in a subject that was put before it."""
-    end = one.start + len(one.quote)
-    return replace(one, start=max(one.start, start), quote=message.content[max(one.start, start) : end])
 
 
 def _unread(candidate: Candidate) -> Candidate:

@@ -8,10 +8,10 @@ from functools import lru_cache, partial
 
 from ..clock import new_id, to_ms
 from ..digest import rules
-from ..digest.endings.find import find_endings
-from ..digest.endings.known import known_values, without_ended
+from ..digest.endings import find_endings
 from ..digest.grounding import ground, in_other_language
 from ..digest.mentions import SubjectNames, is_code, subject_names
+from ..digest.second_look import known_values, without_ended
 from ..ingest.redact import MASK, mask_message
 from ..reconcile.archive import request_upkeep
 from ..reconcile.compare import in_first_person

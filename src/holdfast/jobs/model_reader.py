@@ -17,13 +17,12 @@ from ..context.material import fact_item, summary_item
 from ..digest import episode_answers, fact_answers, rules
 from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.chunk import count_exchanges, find_closed_chunks, open_chunk
-from ..digest.endings.find import find_endings
-from ..digest.endings.known import known_values
+from ..digest.endings import find_endings
 from ..digest.episode_answers import ParsedEpisodes, SaidBefore, parse_story
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
-from ..digest.second_look import numbers_said, repeats_known
+from ..digest.second_look import known_values, numbers_said, repeats_known
 from ..digest.summarize import (
     ASKED_SHARE,
     SummaryDraft,

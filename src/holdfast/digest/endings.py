@@ -16,50 +16,42 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
-from ...scope import SELF
-from ...text.render import with_article
-from ...text.sentences import split_pieces
-from ...text.terms import likely_languages
-from ...types import Candidate, Message
-from ..authorship import masked
-from ..clauses import judge
-from ..grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
-from ..mentions import subject_name
-from ..rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
-from ..second_look import OTHER, find_flaws
-from ..slots import read_at
-from ..speakers import BLANK
-from .amounts import changed, may_change
-from .expressions import (
-    SENTENCE,
-    contrast_expressions,
-    correction_without_old,
-    ending_expressions,
-    event_expressions,
-    find_cue,
-    lexicon_words,
-    new_after_denial,
-    renewal_expression,
-    same_words,
-    switch_expressions,
-    value_expression,
-)
-from .known import KnownValue
-from .plain import plain_endings
+from ..scope import SELF
+from ..text.render import with_article
+from ..text.sentences import split_pieces
+from ..text.terms import likely_languages
+from ..types import Candidate, Message
+from .authorship import BLANK, masked
+from .clauses import judge
+from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
+from .mentions import subject_name
+from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
+from .second_look import OTHER, KnownValue, find_flaws
+from .slots import read_at
 
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
+SENTENCE = "statement"  # what may be of any category
 _LEAST_CHARS = 3
+_WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
+# A letter beside a word where scripts touch.  Such letters have no case; compiling them with it takes three times as long.
+_LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 _NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
 _TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
+# A new value of a few words, up to the next pause.
+_NEW = re.compile(
+    r"(?:to |in |at |with |by )?(?:the |an? |my )?(?P<new>[^\W_][\w'’.&+-]*(?: (?!(?:and|but|because|so|which|who|that|not|is|was|are|now|instead|"
+    r"these|from|since|if|as|actually|i|we|though)\b)[^\W_][\w'’.&+-]*){0,2})",
+    re.IGNORECASE,
+)
 _NO_VALUE = frozenset(
     "i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
     "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
-    "there here gone done over dead true false wrong right only really very him her them me us been being going is are was were has have had isn't wasn't says said".split()
+    "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )
 
 
@@ -76,7 +68,7 @@ class _Reading:
     @property
     def said(self) -> Mapping[str, tuple[str, ...]]:
         """The words of lexicons in the sentence, by their canonical spelling."""
-        return lexicon_words(self.rules.code, self.text)
+        return _lexicon_words(self.rules.code, self.text)
 
     def retract(self, span: tuple[int, int], one: KnownValue) -> Candidate:
         """Return the end of a known value; the characters are those of the sentence."""
@@ -94,33 +86,27 @@ class _Reading:
 
     def means(self, start: int, end: int) -> bool:
         """Whether the words are said as true, for more than a while, by the user."""
-        dated = find_cue(self.rules.code, "dated")
+        dated = _cue(self.rules.code, "dated")
         asked = dated is not None and dated.search(self.text) is not None
         verdict = judge(self.rules, self.text, start, end, lead=False, asked=asked)
         if verdict is None or verdict.modality != "asserted" or verdict.weight != 1 or BLANK in self.text[start:end]:
             return False
-        passing, nearly = find_cue(self.rules.code, "passing"), find_cue(self.rules.code, "nearly")
-        resumed = find_cue(self.rules.code, "resumed")
+        passing, nearly = _cue(self.rules.code, "passing"), _cue(self.rules.code, "nearly")
+        resumed = _cue(self.rules.code, "resumed")
         if resumed and resumed.match(self.text, end):
             return False
         return not (passing and passing.match(self.text, end)) and not (nearly and nearly.search(self.text[:start]))
 
     def is_whole(self, one: KnownValue, found: re.Match[str]) -> bool:
         """Whether a match names the value itself, and ends it for good: "sold the Volvo", not "the Volvo keys"."""
-        beside, habit = find_cue(self.rules.code, "beside"), find_cue(self.rules.code, "passing_habit")
+        beside, habit = _cue(self.rules.code, "beside"), _cue(self.rules.code, "passing_habit")
         if habit and one.category in _HABITS and habit.match(self.text, found.end()):
             return False
-        within = find_cue(self.rules.code, "within")
+        within = _cue(self.rules.code, "within")
         if found.start("it") == found.start() and within and within.search(self.text[: found.start()]):
             return False
-        whose = find_cue(self.rules.code, "theirs")
+        whose = _cue(self.rules.code, "theirs")
         if one.subject == SELF and whose and whose.search(self.text[: found.start("it")]):
-            return False
-        if (
-            one.subject == SELF
-            and one.category not in ("family", "pets")
-            and _SOMEONES.search(self.text[: found.start()])
-        ):
             return False
         return not (found.end("it") == found.end() and beside and beside.match(self.text, found.end()))
 
@@ -205,7 +191,7 @@ def _found_in(
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
     for span in split_pieces(text, MAX_TEXT_CHARS):
         reading = _Reading(rules, message, span.of(text), span.start, others)
-        ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one, just)) is not None]
+        ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
         for candidate in (*_in_sentence(reading, wanted, just), *ended):
             what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
             found.setdefault(what, candidate)
@@ -231,53 +217,20 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
     rest = [one for one in wanted if one.address not in done]
     if not corrected:
         renewed = list(_renewed(reading, rest, just))
-        amended = list(_amended(reading, (*rest, *sentences), latest, renewed))
-        renewed += [new for _, _, new in amended]
         yield from renewed
-        yield from (reading.retract(span, one) for one, span, _ in amended if one.kind == "statement")
-        sentences = [one for one in sentences if all(one is not old for old, _, _ in amended)]
         rest = [one for one in rest if one.address not in {(c.subject, c.category, c.key) for c in renewed}]
     ended = [
         (one, span)
         for one in rest
-        if (span := _named(reading, one, latest) or _by_its_kind(reading, one, rest, just)) is not None
+        if (span := _named(reading, one) or _by_its_kind(reading, one, rest, just)) is not None
     ]
     ended += [
         (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
     ]
-    ended += [
-        (one, span)
-        for one, span in _of_others(reading, (*rest, *sentences), latest)
-        if all(one is not other for other, _ in ended)
-    ]
     ended += _with_the_animal(ended, rest)
-    ended += [(one, span) for one in sentences if (span := _named(reading, one, latest)) is not None]
+    ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     yield from (reading.retract(span, one) for one, span in ended)
-
-
-def _amended(
-    reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue], renewed: Sequence[Candidate]
-) -> Iterator[tuple[KnownValue, Span, Candidate]]:
-    """Yield the facts that get a new number, day or place without their other words, with the new ones."""
-    if not may_change(reading.text):
-        return
-    done = {(c.subject, c.category, c.key) for c in renewed}
-    recent = [one for one in just if one.seq == max(other.seq for other in just)]
-    for one in known:
-        if one.kind == "attribute" and (one.address in done or not one.value):
-            continue
-        whom = _whom(one)
-        people = (*_people_of(reading, one, just), *(() if whom == SELF else (whom,)))
-        alone = one in recent and sum(any(ch.isdigit() for ch in other.text) for other in recent) == 1
-        new = changed(reading.rules.code, reading.text, one, people, just=alone)
-        if new is None or not reading.means(new[0], new[1]) or _is_anothers(reading, one, new[0]):
-            continue
-        span = (new[0], new[1])
-        if one.kind == "attribute":
-            yield one, span, reading.state(span, one, new[2])
-        else:
-            yield one, span, replace(reading.state(span, one, "", new[2]), kind="statement", key="", value="")
 
 
 def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> list[PatternLanguage]:
@@ -293,99 +246,28 @@ def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> li
 Span = tuple[int, int]
 
 
-def _pronouns(reading: _Reading, one: KnownValue, just: Sequence[KnownValue]) -> tuple[str, ...]:
-    """Return "he" and "she" where they can mean nobody but the one whom a fact that was just stated is about."""
-    whom = _whom(one)
-    alone = one in just and whom != SELF and all(_whom(other) in (whom, SELF) for other in just)
-    if reading.rules.code != FALLBACK or not alone or _SOMEONE.search(reading.message.content):
-        return ()
-    people = (name for name, subject in reading.others.items() if subject not in (whom, one.subject, SELF))
-    if any(re.search(rf"\b{re.escape(name)}\b", reading.message.content, re.IGNORECASE) for name in people):
-        return ()
-    couple = re.search(r"\b(?:engaged|dating|married|seeing)\b", one.text)
-    return ("they",) if whom in _SEVERAL else ("he", "she", *(("they",) if couple else ()))
-
-
-@lru_cache(maxsize=4096)
-def _whom(one: KnownValue) -> str:
-    """Return whom a fact is about; of a statement about a relative whom no name tells apart, the relative."""
-    named = _THEIR.match(one.text) if one.subject == SELF and one.kind == "statement" else None
-    return named["whom"].casefold() if named else one.subject
-
-
-def _people_of(reading: _Reading, one: KnownValue, just: Sequence[KnownValue]) -> tuple[str, ...]:
-    """Return the names of the one whom a fact is about, as this message may use them."""
-    whom = _whom(one)
-    if whom == SELF:
-        return ()
-    people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
-    return (
-        *(people if whom == one.subject else ()),
-        *same_words(reading.rules.code, whom),
-        *_pronouns(reading, one, just),
-    )
-
-
-_RELATIVES = (
-    "wife|husband|partner|girlfriend|boyfriend|fiancée?|fiancee?|mother|father|sister|brother|son|daughter|cousin|aunt|uncle|niece|nephew|grandmother|"
-    "grandfather|grandson|granddaughter|friend|best friend|roommate|flatmate|housemate|colleague|coworker|neighbor|boss|ex"
-)
-_SEVERAL = frozenset(("parents", "grandparents", "in-laws", "kids", "children", "twins"))
-_THEIR = re.compile(rf"Their (?P<whom>{_RELATIVES}|{'|'.join(sorted(_SEVERAL))}) (?!is called |(?:is|are) [A-Z])")
-
-
-_SOMEONE = re.compile(
-    r"\b(?:my|our|her|his|their) (?:\w+ )?(?:friend|boss|mom|mum|dad|mother|father|sister|brother|son|daughter|cousin|aunt|uncle|neighbou?r|roommate|coworker|colleague|wife|husband|partner|\w+friend)\b",
-    re.IGNORECASE,
-)
-
-
-def _named(reading: _Reading, one: KnownValue, just: Sequence[KnownValue]) -> Span | None:
+def _named(reading: _Reading, one: KnownValue) -> Span | None:
     """Return the words of a sentence that name a known value and end it."""
     lowered = reading.text.casefold()
     names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
     names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
-    names += tuple(name for name in same_words(reading.rules.code, one.words.casefold()) if name in lowered)
-    people, whom = _people_of(reading, one, just), _whom(one)
+    names += tuple(name for name in _same(reading.rules.code, one.words.casefold()) if name in lowered)
+    people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
+    people += _same(reading.rules.code, one.subject)
     if one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age"):
         gone = _search(
-            reading,
-            ending_expressions(
-                reading.rules.code, "death", SELF, value_expression((*people, one.subject), reading.rules), ()
-            ),
+            reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject), reading.rules), ())
         )
         if gone is not None:
             return gone
     if not names:
         return None
-    value = value_expression(names, reading.rules)
+    value = _value(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
-    if one.kind == "statement" and (kind := next((kind for kind, text in _KINDS.items() if text.match(one.text)), "")):
-        category = kind
-    expressions = ending_expressions(reading.rules.code, category, whom, value, people)
-    ended = next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
-    if ended is None and one.category not in ("identity", "life", "favorite"):
-        habit = (
-            find_cue(reading.rules.code, "passing_habit")
-            if one.category in _HABITS or one.kind == "statement"
-            else None
-        )
-        plain = plain_endings(reading.rules, reading.text, names, category, (*people, whom), whom)
-        ended = next(
-            (at for at in plain if reading.means(*at) and not (habit and habit.search(reading.text[slice(*at)]))), None
-        )
-    return ended
-
-
-_KINDS = {
-    "medication": re.compile(r"(?:Wears|Uses) "),  # a thing that is lost is worn again
-    "food": re.compile(r"(?:Avoids|Does not (?:eat|drink)) "),
-    "role": re.compile(
-        r"Their (?:nanny|babysitter|hairdresser|barber|stylist|therapist|counselor|dentist|doctor|gp|vet|boss|manager|supervisor|landlord|landlady|teacher|tutor|coach|"
-        r"trainer|accountant|lawyer|cleaner|psychiatrist|midwife|pediatrician|gardener|assistant|mechanic|[\w-]+ (?:teacher|tutor|coach|sitter)) is (?:called |named )?[A-Z]"
-    ),
-}
-"""What a statement is about, by its first words: what ends another kind does not end it."""
+    if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
+        category = "medication"  # a thing that is lost is worn again
+    expressions = _expressions(reading.rules.code, category, one.subject, value, people)
+    return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
 
 
 def _by_its_kind(
@@ -404,7 +286,7 @@ def _by_its_kind(
     alike = (other for other in known if other.subject == SELF and _group(other) == _group(one) and other is not one)
     if re.search(value, reading.text, re.IGNORECASE) is None or (one.category not in _TOGETHER and any(alike)):
         return None
-    expressions = ending_expressions(reading.rules.code, one.category, SELF, value, ())
+    expressions = _expressions(reading.rules.code, one.category, SELF, value, ())
     return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
 
 
@@ -459,10 +341,10 @@ def _by_event(
         recent = _one_thing([one for one in own if one in just])
         if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
             recent = []  # "it" may mean another thing
-        span = _search(reading, event_expressions(reading.rules.code, number, "now", named))
+        span = _search(reading, _event(reading.rules.code, number, "now", named))
         if span is None and recent:
-            span, own = _search(reading, event_expressions(reading.rules.code, number, "just", named)), recent
-            meant_here = find_cue(reading.rules.code, "antecedent") if span else None
+            span, own = _search(reading, _event(reading.rules.code, number, "just", named)), recent
+            meant_here = _cue(reading.rules.code, "antecedent") if span else None
             if span and meant_here and meant_here.search(reading.text[: span[0]]):
                 continue  # "we had a cat called Tom, he died"
         if span is None:
@@ -473,32 +355,9 @@ def _by_event(
         yield from ((one, span) for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS)
 
 
-def _of_others(
-    reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]
-) -> Iterator[tuple[KnownValue, Span]]:
-    """Yield the facts about others that an event of theirs ends: "she got fired", "my brother quit smoking"."""
-    for one in known:
-        whom = _whom(one)
-        if whom == SELF or one.value == "false" or reading.rules.code != FALLBACK:
-            continue
-        people = _people_of(reading, one, just)
-        named = (*people, *((one.subject,) if one.subject != SELF else ()), whom)
-        if not any(re.search(rf"\b{re.escape(name)}\b", reading.text, re.IGNORECASE) for name in named):
-            continue
-        for number, event in enumerate(reading.rules.ended.get("event", ())):
-            if not _ends(reading.rules, event, one):
-                continue
-            expressions = event_expressions(reading.rules.code, number, "now", (), whom, people)
-            if one in just:
-                expressions += event_expressions(reading.rules.code, number, "just", (), whom, people)
-            if span := _search(reading, expressions):
-                yield one, span
-                break
-
-
 def _is_own(one: KnownValue) -> bool:
     """Whether events of the user end a fact: one about the user, or the pregnancy of a partner."""
-    return _whom(one) == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
+    return one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
 
 
 _PARTNERS = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
@@ -517,21 +376,15 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
 
 
-_OF_ANOTHER = re.compile(r"^(?:Their [\w-]+|[A-Z][\w-]+)(?<!s) ([a-z])")
-
-
 def _relation(one: KnownValue, words: str) -> bool:
     return one.category == "family" and f"my {one.key.replace('_', ' ')}" in words
 
 
 def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> bool:
     if one.kind == "statement":
-        text = _OF_ANOTHER.sub(lambda found: found[1].upper(), one.text)
-        return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, text) & set(event["ends"]))
+        return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))
     if one.key == "marital_status" and one.value.casefold() not in _STATUS:
         return f"{one.key}/{one.value.casefold()}" in event["ends"]
-    if one.key == "works_as" and one.value.casefold() == "student":
-        return "education/studies" in event["ends"]
     if one.value.casefold() in ("unemployed", "jobless"):
         return "work/none" in event["ends"]
     if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
@@ -549,7 +402,7 @@ def _addresses_of(code: str, sentence: str) -> frozenset[str]:
 
 def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the wrong values' ends and the right values of "not eggs, I meant hazelnuts" and "sorry, hazelnuts"."""
-    cue, meant, denied = (find_cue(reading.rules.code, name) for name in ("cue", "meant", "not"))
+    cue, meant, denied = (_cue(reading.rules.code, name) for name in ("cue", "meant", "not"))
     if cue is None or meant is None or denied is None:
         return
     sentence, signal = reading.text, cue.search(reading.text)
@@ -559,17 +412,13 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
         named = [word for word in (one.words, number[0] if number else "") if word and _is_in(word, sentence)]
         if not named or not (put_right or one in just):
             continue
-        for expression in (source for word in named for source in contrast_expressions(reading.rules.code, word)):
+        for expression in (source for word in named for source in _contrasts(reading.rules.code, word)):
             match = expression.search(sentence)
             begin = min(match.start(), signal.start() if signal else match.start()) if match is not None else 0
             if match is None or not reading.means(begin, match.end()):
                 continue
             new = _value_like(reading, one, match.end()) if "new" not in match.groupdict() else match.span("new")
-            if (
-                new is not None
-                and _fits(one, sentence[slice(*new)], lower_case=sentence.islower())
-                and not cue.fullmatch(sentence, *new)
-            ):
+            if new is not None and _fits(one, sentence[slice(*new)]) and not cue.fullmatch(sentence, *new):
                 yield from _put_right(reading, one, (min(match.start(), new[0]), max(match.end(), new[1])), new)
                 break
             if put_right:
@@ -589,24 +438,18 @@ def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Ca
     """Yield the right values of a correction that does not name the wrong one: "sorry, I meant hazelnuts"."""
     last = max((one.seq for one in just), default=0)
     recent = [one for one in just if one.seq == last and (one.words or one.value[:1].isdigit())]
-    match = correction_without_old(reading.rules.code).search(reading.text) if recent else None
+    match = _meant_instead(reading.rules.code).search(reading.text) if recent else None
     if match is None or not reading.means(match.start(), match.end()):
         return
-    group = "new" if match.groupdict().get("new_") is None else "new_"
-    fitting = [
-        one
-        for one in recent
-        if _fits(one, match[group], lower_case=reading.text.islower())
-        and not reading.text[match.end() :].strip(" .!)*")
-    ]
+    fitting = [one for one in recent if _fits(one, match["new"]) and not reading.text[match.end() :].strip(" .!)*")]
     if len({one.value.casefold() for one in fitting}) == 1:
         for one in fitting:
-            yield from _put_right(reading, one, match.span(), match.span(group))
+            yield from _put_right(reading, one, match.span(), match.span("new"))
 
 
 def _spelled_otherwise(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the right spelling of a name that was just stated: "it's Mark with a k"."""
-    cue = find_cue(reading.rules.code, "spelling")
+    cue = _cue(reading.rules.code, "spelling")
     if cue is None or not cue.search(reading.text):
         return
     for one in just:
@@ -619,8 +462,6 @@ def _spelled_otherwise(reading: _Reading, just: Sequence[KnownValue]) -> Iterato
 
 def _put_right(reading: _Reading, one: KnownValue, span: Span, new: Span) -> Iterator[Candidate]:
     value = reading.text[slice(*new)].strip(" .,;!'’")
-    if one.value.istitle() and value.islower():
-        value = value.title()
     if not one.alone:
         yield reading.retract(span, one)
     yield reading.state(span, one, value)
@@ -629,7 +470,7 @@ def _put_right(reading: _Reading, one: KnownValue, span: Span, new: Span) -> Ite
 def _value_like(reading: _Reading, one: KnownValue, start: int) -> Span | None:
     """Return the place of a new value that follows "not eggs, …"."""
     slot = reading.rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
-    match = new_after_denial(reading.rules.code).match(reading.text, start)
+    match = _follows(reading.rules.code).match(reading.text, start)
     if match is None:
         return None
     if slot is not None:
@@ -639,7 +480,7 @@ def _value_like(reading: _Reading, one: KnownValue, start: int) -> Span | None:
     return match.span("new")
 
 
-def _fits(one: KnownValue, new: str, *, lower_case: bool = False) -> bool:
+def _fits(one: KnownValue, new: str) -> bool:
     """Whether words can be another value of the kind of a known one: a name for a name, a number for a number."""
     new = new.strip(" .,;!'’")
     words = new.casefold().split()
@@ -650,7 +491,7 @@ def _fits(one: KnownValue, new: str, *, lower_case: bool = False) -> bool:
         or new.casefold() == one.words.casefold()
     ):
         return False
-    named = one.value[:1].isupper() and one.category != "dietary" and not lower_case
+    named = one.value[:1].isupper() and one.category != "dietary"
     return new[:1].isdigit() == one.value[:1].isdigit() and (not named or new[:1].isupper() or new[:1].isdigit())
 
 
@@ -665,7 +506,7 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
         words = one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
             words = one.key.replace("_", " ") if kind == "appointment" else min(one.names, key=len, default="")
-        pattern = renewal_expression(reading.rules.code, kind, words) if kind else None
+        pattern = _renewal(reading.rules.code, kind, words) if kind else None
         if pattern is None or not _is_topic(reading, one, kind, known, just):
             continue
         match = pattern.search(reading.text)
@@ -689,19 +530,13 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
 
 def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
     """Whether the words before a new value name what another person has: "the neighbor's dog is down to 27 kilos"."""
-    if one.subject == SELF and _SOMEONES.search(reading.text[:start]):
-        return True
-    of_others = find_cue(reading.rules.code, "of_others")
+    of_others = _cue(reading.rules.code, "of_others")
     found = of_others.search(reading.text[:start]) if of_others else None
     return found is not None and (
         one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold()
     )
 
 
-_SOMEONES = re.compile(
-    rf"\b(?:my|our|the) (?:\w+ )?(?:{_RELATIVES}|dog|cat|puppy|kitten|horse|rabbit|baby|kid|mom|mum|dad|sis|bro|vet|friends?)(?:'s)?(?: \w+)?(?: (?:is|was|has|went|got|weighs|takes|earns|makes|pays))?\s*$",
-    re.IGNORECASE,
-)
 _NOBODY_TURNED = re.compile(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
 
 
@@ -728,7 +563,7 @@ def _is_topic(
     recent = [other for other in same if other in just]
     if one in just and not recent:
         return True
-    topic = find_cue(reading.rules.code, f"topic_{kind}")
+    topic = _cue(reading.rules.code, f"topic_{kind}")
     return not same and topic is not None and topic.search(reading.message.content) is not None
 
 
@@ -758,8 +593,8 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
     if slot is None or not one.alone or one.subject != SELF:
         return None
     there = one.words.casefold() in reading.text.casefold()
-    expressions = switch_expressions(reading.rules.code, "find", one.words) if there else ()
-    expressions = (*expressions, *switch_expressions(reading.rules.code, one.category, ""))
+    expressions = _switches(reading.rules.code, "find", one.words) if there else ()
+    expressions = (*expressions, *_switches(reading.rules.code, one.category, ""))
     for expression in expressions:
         for match in expression.finditer(reading.text):
             place = PatternSlot(slot[0], slot[0], False)
@@ -772,3 +607,176 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
                 )
                 return replace(found, key=new.value, value="true") if one.category == "dietary" else found
     return None
+
+
+@lru_cache(maxsize=8)
+def _lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
+    rules = load_language(code)
+    found: dict[str, tuple[str, ...]] = {}
+    for lexicon in rules.lexicons.values() if rules is not None and code != FALLBACK else ():
+        for item in lexicon.one.finditer(text):
+            canonical = (lexicon.lookup(item[0]) or "").casefold()
+            if item[0] not in found.get(canonical, ()):
+                found[canonical] = (*found.get(canonical, ()), item[0])
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _same(code: str, word: str) -> tuple[str, ...]:
+    """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
+    rules = load_language(code)
+    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
+    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+
+
+@lru_cache(maxsize=256)
+def _cue(code: str, name: str) -> re.Pattern[str] | None:
+    rules = load_language(code)
+    source = rules.ended.get(name) if rules is not None else None
+    return re.compile(_spelled(source, {}), re.IGNORECASE) if source else None
+
+
+@lru_cache(maxsize=4096)
+def _switches(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile the expression before the new value of a fact whose old one is *words*, or is not named."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    macros = rules.ended["macro"] | {"v": "<v>"}
+    templates = rules.ended.get("switch", {}).get(kind, ())
+    sources = (_spelled(_elided(source, rules), macros).replace("<v>", _value((words,), rules)) for source in templates)
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
+
+
+@lru_cache(maxsize=4096)
+def _expressions(
+    code: str, category: str, subject: str, value: str, names: tuple[str, ...]
+) -> tuple[re.Pattern[str], ...]:
+    """Compile the expressions that end what *value* matches, of that category and subject."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, value, names))
+
+
+def _sources(rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]) -> Iterator[str]:
+    macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
+    if subject != SELF:
+        macros["who"] = macros["me"] = macros["other"]
+    macros.pop("other")
+    lists: Mapping[str, list[str]] = rules.ended.get("find", {})
+    for categories, templates in lists.items():
+        every = category == SENTENCE and categories != "death"
+        if every or category in categories.split() or (categories == "any" and category != "death"):
+            for template in templates:
+                if subject == SELF or "{who}" in template or "{me}" in template:
+                    source = _elided(template, rules) if subject == SELF else template
+                    yield _filled(_spelled(source.replace("{v}", "{it}", 1), macros), value, names, subject)
+
+
+def _elided(template: str, rules: PatternLanguage) -> str:
+    """Return an English expression that also finds sentences without their "I": "came off the sertraline"."""
+    if rules.code != FALLBACK:
+        return template
+    return template.replace("{who} ", "{me} ?").replace("{who}(?: {no}", "{me}(?: ?{no}")
+
+
+@lru_cache(maxsize=1024)
+def _event(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Compile the expressions of one event; *named* are the values it may name."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
+    sources = (_spelled(_elided(source, rules), macros) for source in rules.ended["event"][number].get(when, ()))
+    return tuple(re.compile(_filled(source, _value(named, rules), (), SELF), re.IGNORECASE) for source in sources)
+
+
+@lru_cache(maxsize=1024)
+def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile "hazelnuts, not eggs" and "not eggs", the latter with whatever follows."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    gap = r"\s+" if rules.spaced else r"\s*"
+    article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
+    wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,), rules)}"
+    pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
+    new, old = _new_value(rules), _value((words,), rules)
+    before = rf"{new}{pause}(?:and\s+)?{wrong}"
+    sources = [before, rf"(?<!\w){wrong}" if rules.spaced else wrong]
+    if code == FALLBACK:  # "my sister isn't vegan" puts nothing right, "it's hazelnuts, it isn't eggs" does
+        meant = rf"(?:{_spelled(rules.ended['meant'], {})}\s+)*"
+        sources[0] = (
+            rf"{meant}{new}(?:\s*[,;–—-]*\s*(?:and\s+)?not|\s*[,;–—-]+\s*(?:and\s+)?(?:{rules.ended['not']}))\s+{article}{old}"
+        )
+        slip = r"(?:wrote|said|typed|put|called it)\s+"
+        right = r"\W+(?:(?:but|and|it)\s+)*(?:i\s+meant|meant|(?:it\s+)?should(?:'ve|\s+have)?(?:\s+(?:be|been|said|read))?|i\s+should\s+have\s+(?:said|written))\s+"
+        sources.append(rf"\b{slip}{article}{old}{right}{new}")
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
+
+
+def _new_value(rules: PatternLanguage) -> str:
+    source: str = rules.ended.get("new", "")
+    return _spelled(source, {}) if source else _NEW.pattern
+
+
+@lru_cache(maxsize=16)
+def _follows(code: str) -> re.Pattern[str]:
+    """Compile a new value after "not eggs", up to its end."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    meant = _spelled(rules.ended["meant"], {})
+    start = rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+)"
+    return re.compile(start + _new_value(rules), re.IGNORECASE)
+
+
+@lru_cache(maxsize=16)
+def _meant_instead(code: str) -> re.Pattern[str]:
+    """Compile a correction that names only the right value."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    cue, meant = (_spelled(rules.ended[name], {}) for name in ("cue", "meant"))
+    start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
+    if "instead" in rules.ended:
+        start = rf"^\W*(?:{cue}\W*)*(?:{_spelled(rules.ended['instead'], {})}\W*)+"
+    return re.compile(rf"{start}{_new_value(rules)}\W*$", re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def _renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
+    """Compile the expression that gives a new value of a kind."""
+    rules = load_language(code)
+    source = rules.ended.get("renew", {}).get(kind) if rules is not None else None
+    if rules is None or not source:
+        return None
+    return re.compile(
+        _filled(_spelled(source, rules.ended["macro"]), _value((words,) if words else (), rules), (), SELF),
+        re.IGNORECASE,
+    )
+
+
+def _filled(source: str, value: str, names: tuple[str, ...], subject: str) -> str:
+    """Fill in what people wrote, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value."""
+    known = "|".join(_literal(name) for name in sorted({*names, subject}))
+    people = {"<v>": value, "<names>": known, "<subject>": _literal(subject)}
+    return re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], source)
+
+
+def _value(words: tuple[str, ...], rules: PatternLanguage) -> str:
+    """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
+    if not words:
+        return r"(?!)"
+    longest = sorted(words, key=len, reverse=True)
+    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in longest)
+    if _WIDE.match(words[0]):
+        return rf"(?:{spelled})"
+    letter = r"\w" if rules.spaced else _LETTER
+    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
+
+
+def _literal(words: str) -> str:
+    return r"\s+".join(map(re.escape, words.split()))
+
+
+def _spelled(template: str, macros: Mapping[str, str]) -> str:
+    source = template
+    while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
+        source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
+    return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)
