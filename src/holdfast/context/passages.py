@@ -75,7 +75,7 @@ class _Told:
     end_seq: int
 
     def says(self, hit: Hit, words: str) -> bool:
-        """Whether all *words* of *hit* stand in it one after the other, or, in the summary of the message itself, all its sentences."""
+        """Return whether it holds all *words* of *hit* in a row, or, as the summary of the message itself, all its sentences."""
         if f" {words} " in self.words and len(words) >= LEAST_TOLD_CHARS:
             return True
         if hit.conversation != self.conversation or not self.start_seq <= hit.seq <= self.end_seq:
@@ -207,7 +207,7 @@ def _wanted(
 
 
 def _repeated(hit: Hit, words: str, asked: str, facts: set[str], told: Sequence[_Told], material: Material) -> str:
-    """Why a hit would say again what the context says already; empty when it does not."""
+    """Return why a hit would repeat what the context says already; empty when it does not."""
     if asked and words == asked:
         return "it asks the same question"
     if hit.kind == "message" and not facts.isdisjoint(material.quoted.get(turn_key(hit), ())):
@@ -216,7 +216,7 @@ def _repeated(hit: Hit, words: str, asked: str, facts: set[str], told: Sequence[
 
 
 def _is_told(hit: Hit, words: str, told: Sequence[_Told], material: Material) -> bool:
-    """Whether a shown summary says all *words* of a turn; what was replaced since is told with what replaced it."""
+    """Return whether a shown summary says all *words* of a turn that nothing has replaced since."""
     if hit.kind != "message" or not words or turn_key(hit) in material.notes:
         return False
     return any(one.says(hit, words) for one in told)

@@ -146,7 +146,7 @@ def home_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class HomeCounts:
-    """What the home page counts across all users."""
+    """The counts of the home page across all users."""
 
     at: datetime
     activity: list[Activity]
