@@ -49,6 +49,8 @@ WHY_NOT = {
     "Admin.reload": "belongs to whoever starts the server, who sends it SIGHUP",
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
+    "Admin.activity": "is what the home page and the plots count; a route of its own would scan the events of all users",
+    "Admin.newest_events": "is what the home page lists; GET /audit and the events of users tell the same",
     "Admin.backlog": "is what /metrics tells",
     "Memory.admin": "opens a door",
     "Admin.provider_keys": "opens a door: GET, PUT and DELETE /provider-keys, of the org and of users",

@@ -50,6 +50,8 @@ FANS_OUT = {
     "any_provider_key": "once in two seconds a worker that may ask models, and when a memory opens",
     "usage_across": "operators; with a budget for all or for an org, once in ten seconds a worker",
     "backlog": "operators: what waits, for metrics and for a worker that ends when nothing is left",
+    "activity": "operators: the counts of the home page and the plots, at most once in twenty seconds while somebody looks",
+    "newest_events": "operators: the newest changes on the home page",
     "jobs": OPERATORS,
     "job_owner": "operators and workers' control: whose is the job of that id",
     "users": OPERATORS,

@@ -151,8 +151,14 @@ def _scope_params(path: str) -> list[params.Depends]:
     return [Depends(_scope)] if "{user:name}" in path else []
 
 
-def _described_responses(operation: Mapping[str, Any]) -> dict[str, Any]:
-    return {**operation["responses"], **{str(status): answer for status, answer in PROBLEMS.items()}}
+def _described_responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers of an ASGI application; Anthropic's clients read problems as plain JSON."""
+    plain = path.startswith(("/v1/messages", "/v1/models"))
+    found = dict(operation["responses"])
+    for status, answer in PROBLEMS.items():
+        content = answer["content"]
+        found[str(status)] = {**answer, "content": content | ({"application/json": content[MEDIA_TYPE]} if plain else {})}
+    return found
 
 
 # What FastAPI reads out of a handler takes milliseconds, and is the same in every application.
@@ -226,7 +232,7 @@ class RouteTable:
         found: dict[str, dict[str, Any]] = {}
         for route in self.routes:
             if route.operation is not None:
-                more = {"security": [{"key": []}], "responses": _described_responses(route.operation)}
+                more = {"security": [{"key": []}], "responses": _described_responses(route.path, route.operation)}
                 found.setdefault(route.path, {})[route.method.lower()] = {**route.operation, **more}
         return found
 
