@@ -47,7 +47,8 @@ def test_a_key_goes_to_its_own_address_and_nowhere_else(model, monkeypatch, tmp_
 
     assert model.asked[0].headers.get("authorization") == sent
     assert SECRET not in out + err
-    assert err == ""
+    # on a busy machine the first chat may not wait for the embedding model to be read
+    assert [line for line in err.splitlines() if "went on without its memory: slow" not in line] == []
     assert SECRET.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
 
