@@ -157,7 +157,10 @@ def _described_responses(path: str, operation: Mapping[str, Any]) -> dict[str, A
     found = dict(operation["responses"])
     for status, answer in PROBLEMS.items():
         content = answer["content"]
-        found[str(status)] = {**answer, "content": content | ({"application/json": content[MEDIA_TYPE]} if plain else {})}
+        found[str(status)] = {
+            **answer,
+            "content": content | ({"application/json": content[MEDIA_TYPE]} if plain else {}),
+        }
     return found
 
 
