@@ -17,6 +17,7 @@ from .shapes import CHAT, RESPONSES, Shape, response_reply
 
 MAX_READ_BYTES = 32 * 2**20
 _DONE = b"[DONE]"
+_NOT_WHOLE = ("failed", "cancelled", "queued", "in_progress")  # states of a response
 _LAST_EVENTS = frozenset(("response.completed", "response.incomplete", "response.failed", "message_stop"))
 
 
@@ -24,7 +25,7 @@ class ReplyReader:
     """
     One answer: a JSON document, or a stream of events.
 
-    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing.  ``id`` is the name
+    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing, and it did not fail.  ``id`` is the name
     by which a later request may go on from it.
     """
 
@@ -39,7 +40,7 @@ class ReplyReader:
         self._rest = bytearray()
         self._spoken = StreamedReply()
         self._refusals: list[str] = []
-        self._finished = False
+        self._finished = self._broken = False
         self._message: Message | None = None
 
     def feed(self, chunk: bytes) -> None:
@@ -79,7 +80,7 @@ class ReplyReader:
     @property
     def whole(self) -> bool:
         """Whether the model came to its end."""
-        return self.done or self._finished
+        return (self.done or self._finished) and not self._broken
 
     def message(self) -> Message | None:
         """Return the reply so far; ``None`` when there is none, or none that we can read."""
@@ -124,7 +125,7 @@ class ReplyReader:
         if isinstance(response, dict) and isinstance(response.get("id"), str):
             self.id = response["id"]
         if kind in _LAST_EVENTS:
-            self.done = True
+            self.done, self._broken = True, kind == "response.failed"
             if isinstance(response, dict):
                 self._take_whole(response)
         used = self._spoken.usage
@@ -135,6 +136,7 @@ class ReplyReader:
         """Read a whole response, or a whole message of Anthropic's."""
         self._message = response_reply(given) if self._shape is RESPONSES else reply_message(given)
         self.id = given["id"] if isinstance(given.get("id"), str) else self.id
+        self._broken = self._broken or given.get("status") in _NOT_WHOLE
         used = reported_usage(given)
         if used is not None:
             self.used = replace(used, model=used.model or "unknown")
