@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.server.gate import Grant, Quotas
-from holdfast.server.proxy.chat import ChatMemory, ProxiedChat, way_to
+from holdfast.server.proxy.chat import ChatMemory, ProxiedChat, branches_of, children, way_to
 from holdfast.server.proxy.request import memory_options, read
 from holdfast.server.settings import ServerSettings
 from holdfast.types import Message
@@ -47,14 +47,52 @@ def test_an_edited_first_message_takes_the_place_of_the_old_one(world):
     assert "Ana" not in " ".join(world.model.asked[-1].texts)
 
 
-def test_a_client_that_once_showed_its_history_is_known_to_show_it(world):
+def test_a_client_that_shows_no_history_any_more_leaves_nothing_behind(world):
+    """It may have been started anew, and its user goes on under the same name."""
     client = world.client()
-    answering(world, "Hi Ana!", "Good.", "Hi Eva!")
+    answering(world, "Hi Ana!", "Good.", "Fine.")
     ask(client, [user("My name is Ana.")])
     ask(client, [user("My name is Ana."), said("Hi Ana!"), user("I plant beans.")])
-    ask(client, [user("My name is Eva.")])
+    ask(client, [user("I live in Porto.")])
 
-    assert [text for _, text in world.stored()] == ["My name is Eva.", "Hi Eva!"]
+    stored = ["My name is Ana.", "Hi Ana!", "I plant beans.", "Good.", "I live in Porto.", "Fine."]
+    assert [text for _, text in world.stored()] == stored
+    assert {"Ana", "Porto"} <= {fact.value for fact in world.memory.user("ana").facts()}
+
+
+def test_after_an_erased_end_the_next_message_leaves_nothing_behind(world):
+    client, chat = world.client(), world.memory.conversation("c", user="ana")
+    answering(world, "Hi Ana!")
+    ask(client, [user("My name is Ana.")])
+    for number in range(6):
+        ask(client, [user(f"Line {number}.")])
+    for seq in range(3, 15):
+        chat.forget(seq)
+    ask(client, [user("I live in Porto.")])
+
+    assert [text for _, text in world.stored()] == ["My name is Ana.", "Hi Ana!", "I live in Porto.", "Hi Ana!"]
+    assert not any(left_behind for _, left_behind in everything(world))
+
+
+def test_the_same_words_after_the_answer_are_said_anew():
+    with Memory(embedder=None) as memory:
+        turns = ChatMemory(memory, Quotas(memory.admin.keys, ServerSettings()))
+        first = turns.flight("ana", "Yes.")
+
+        assert turns.flight("ana", "Yes.") is first
+        first.answered = True
+        again = turns.flight("ana", "Yes.")
+        assert again is not first
+        assert turns.flight("ana", "Yes.") is again
+
+
+@pytest.mark.parametrize("follows", [-1, 1, 7, True, "1", None])
+def test_a_mark_that_cannot_be_leads_nowhere(follows):
+    tree = [Message("user", "One.", seq=1, meta={"follows": follows}), Message("assistant", "Two.", seq=2)]
+
+    assert [one.seq for one in way_to(tree, 2)] == [1, 2]
+    assert [one.seq for one in children(tree, 0)] == [1]
+    assert [[one.seq for one in way] for way in branches_of(tree)] == [[1, 2]]
 
 
 def test_an_answer_that_the_user_changed_is_the_one_that_counts(world):

@@ -8,6 +8,8 @@ import time
 import openai
 import pytest
 
+from holdfast.server.proxy.chat import ProxiedChat
+
 from .upstream import Reply
 
 TOOLS = [{"type": "function", "name": "find", "parameters": {"type": "object", "properties": {}}}]
@@ -166,6 +168,80 @@ def test_in_a_chain_the_model_gets_what_it_does_not_hold_and_nothing_twice(world
     world.memory.user("ana").remember("I keep bees.")
     client.responses.create(model="m-1", input="Tell me.", previous_response_id=second.id)
     assert any("bees" in text for text in shown(world.model.asked[3]))
+
+
+def test_a_chain_goes_on_from_an_answer_that_was_made_twice(world):
+    """Its client tried again; both answers are the same, and it goes on from the second."""
+    client = world.client(conversation=None)
+    for _ in range(2):
+        again = client.responses.create(model="m-1", input="Hello.", extra_headers={"Idempotency-Key": "k-1"})
+    client.responses.create(model="m-1", input="And now?", previous_response_id=again.id)
+
+    (name,) = world.memory.user("ana").conversations()
+    assert [text for _, text in world.stored(conversation=name)] == ["Hello.", "Noted!", "And now?", "Noted!"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_chain_goes_on_from_a_long_name(world, serve, restarts):
+    world.model.reply = lambda asked: whole("Noted!", id="resp_" + f"{len(world.model.asked)}".rjust(300, "0"))
+    client = world.client(conversation=None)
+    first = client.responses.create(model="m-1", input="Hello.")
+    client = serve(world.memory).client(conversation=None) if restarts else client
+    client.responses.create(model="m-1", input="And now?", previous_response_id=first.id)
+    client.responses.create(model="m-1", input="Elsewhere.", previous_response_id="resp_" + "9" * 300)
+
+    assert sorted(len(world.stored(conversation=name)) for name in world.memory.user("ana").conversations()) == [2, 4]
+
+
+def test_a_chain_goes_on_from_an_answer_without_text(world):
+    silent = {**response(None), "usage": None}
+    world.model.reply = lambda asked: Reply([json.dumps(silent).encode()])
+    client = world.client(conversation=None)
+    first = client.responses.create(model="m-1", input="Hello.")
+    world.model.reply = lambda asked: whole("Noted!", number=2)
+    client.responses.create(model="m-1", input="And now?", previous_response_id=first.id)
+
+    (name,) = world.memory.user("ana").conversations()
+    assert [text for _, text in world.stored(conversation=name)] == ["Hello.", "And now?", "Noted!"]
+
+
+def test_memory_that_results_of_tools_held_back_is_shown_with_the_next_words(world):
+    world.memory.user("ana").remember("I keep bees.")
+    call = {"call_id": "t1", "name": "find", "arguments": "{}"}
+    world.model.reply = lambda asked: whole(None, call, number=len(world.model.asked))
+    client = world.client(conversation=None)
+    first = client.responses.create(model="m-1", input="Find it.", tools=TOOLS)
+    world.memory.user("ana").remember("I plant leeks.")
+    world.model.reply = lambda asked: whole("Found.", number=len(world.model.asked))
+    result = {"type": "function_call_output", "call_id": "t1", "output": "found"}
+    second = client.responses.create(model="m-1", input=[result], previous_response_id=first.id)
+    third = client.responses.create(model="m-1", input="And now?", previous_response_id=second.id)
+    client.responses.create(model="m-1", input="And then?", previous_response_id=third.id)
+
+    leeks = [any("leeks" in text for text in shown(asked)) for asked in world.model.asked]
+    assert leeks == [False, False, True, False]
+
+
+def test_memory_that_was_not_shown_does_not_count_as_shown():
+    turn = ProxiedChat("degraded", shown="new", had="old")
+    assert turn.held == "old"
+    turn.state, turn.known = "on", True
+    assert turn.held == "new"
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("status", ["failed", "cancelled", "in_progress"])
+def test_an_answer_that_failed_is_stored_as_incomplete(world, streams, status):
+    broken = response("Not", status=status)
+    last = b"response.failed" if status == "failed" else b"response.completed"
+    reply = events(broken, "Not") if streams else whole("Not", status=status)
+    parts = [part.replace(b"response.completed", last) for part in reply.parts]
+    world.model.reply = lambda asked: Reply(parts, kind=reply.kind)
+    answer = world.client().responses.create(model="m-1", input="Hello.", stream=streams)
+    assert not streams or list(answer)
+
+    (_, said) = world.memory.conversation("c", user="ana").load()
+    assert (said.content, said.meta.get("incomplete")) == ("Not", True)
 
 
 def test_a_conversation_of_the_models_server_names_the_memorys(world):

@@ -40,11 +40,8 @@ LOCKS = 64
 REPLIES = 10_000
 LONGEST = 2_000  # messages of a conversation that are looked at
 MOST_HISTORY = 2_000  # messages of an older history that are taken in
-REQUEST, HISTORY = (
-    "request",
-    "shown",
-)  # in the meta of an input: its idempotency key, hashed; how much history came with it
-RESPONSE, SHOWN = "response_id", "memory_sha256"  # in the meta of a reply: its id, and what memory was shown before it
+REQUEST = "request"  # in the meta of an input: its idempotency key, hashed
+RESPONSE, SHOWN = "response_id", "memory_sha256"  # in that of a reply: its id, hashed; what memory the model had then
 CHAINS = 50  # conversations in which the reply is looked for that a request goes on from
 
 State = Literal["on", "off", "degraded"]
@@ -65,8 +62,9 @@ class ProxiedChat:
     One chat on its way through the proxy.
 
     ``chat`` is ``None`` when there is no memory for it.  ``keeps``: its answer is stored.  ``notes`` say what was done,
-    for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes.  ``after`` is the
-    message that the answer follows, ``branches`` whether the client shows its history, so that others may follow it, too.
+    for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes, ``had`` that of what the
+    model's server held of it before, ``known`` whether they are the same.  ``after`` is the message that the answer follows,
+    ``branches`` whether the client shows its history, so that others may follow it, too.
     """
 
     state: State
@@ -74,12 +72,19 @@ class ProxiedChat:
     chat: Conversation | None = None
     keeps: bool = False
     shown: str = ""
+    had: str = ""
+    known: bool = False
     whose: tuple[Any, ...] = ()
     after: int = 0
     branches: bool = False
     flight: Flight | None = None
     inserted: Sequence[Inserted] = ()
     notes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def held(self) -> str:
+        """Return the digest of the memory that the model's server holds after this turn."""
+        return self.shown if self.state == "on" and (self.inserted or self.known) else self.had
 
     @property
     def header_value(self) -> str:
@@ -130,14 +135,15 @@ class ChatMemory:
             if flight.chat is not None:
                 place = replace(place, after=flight.after, known=len(new))
             tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
+            if wanted.held:
+                turn.had = next((str(one.meta.get(SHOWN, "")) for one in before[-1:] or tail[-1:]), "")
             if wanted.rating is not None and wanted.store and any(said.role == "assistant" for said in tail):
                 chat.rate(wanted.rating)
             first_new, turn.after = place.first_new, place.after
             older = place.missing or (before[-MOST_HISTORY:] if wanted.history == "store" and not place.end else [])
             fresh = [*older, *new[place.known :]]
             if wanted.store and fresh:
-                marks: dict[str, Any] = {HISTORY: len(before)} if before else {}
-                marks |= {REQUEST: wanted.request} if wanted.request else {}
+                marks = {REQUEST: wanted.request} if wanted.request else {}
                 fresh = [*fresh[:-1], replace(fresh[-1], meta={**fresh[-1].meta, **marks})]
                 with self._quotas.counting(grant.key, len(fresh) + 1) as wait_s:  # with the answer
                     if wait_s:
@@ -157,8 +163,8 @@ class ChatMemory:
             question = None if wanted.store and fresh else _question(new)
             context = chat.context(question, strategy=Beside(1 if wanted.held else max(1, start)))
             turn.shown = _digest_of_stable(context)
-            known = wanted.held and any(message.meta.get(SHOWN) == turn.shown for message in before[-1:] or tail[-1:])
-            turn.inserted = _beside(context, request, only_recalled=known)
+            turn.known = wanted.held and turn.had == turn.shown
+            turn.inserted = _beside(context, request, only_recalled=turn.known)
             turn.notes = _counted(context)
 
     def _lock(self, turn: ProxiedChat) -> threading.Lock:
@@ -167,8 +173,11 @@ class ChatMemory:
         return self._locks[hash((org, bot, user)) % LOCKS]
 
     def flight(self, *names: Any) -> Flight:
-        """Return the flight of a request, one for all that are the same and under way."""
-        return self._flights.setdefault(names, Flight())
+        """Return the flight of a request, one for all that are the same and wait for an answer."""
+        found = self._flights.get(names)
+        if found is None or found.answered:  # after the answer, the same words are said anew
+            found = self._flights[names] = Flight()
+        return found
 
     def _place(
         self, chat: Conversation, wanted: MemoryOptions, before: Sequence[Message], new: Sequence[Message]
@@ -182,11 +191,9 @@ class ChatMemory:
         asked = next((one for one in reversed(tail) if one.role == "user"), None)
         if wanted.request and asked is not None and asked.meta.get(REQUEST) == wanted.request:
             return Place(end, asked.seq, known=len(new), first_new=asked.seq, branches=True)
-        whole = wanted.history == "whole" or bool(before) or (not wanted.held and _showed_all(chat, asked))
-        if not whole or not new:
+        if not new or not (before or wanted.history == "whole"):  # no history: perhaps a client that keeps none
             waiting = waiting_input(new, tail, same)
-            last = tail[-1].seq if tail else 0
-            after = waiting[-1].seq if waiting else last
+            after = waiting[-1].seq if waiting else end
             return Place(end, after, len(waiting), waiting[0].seq if waiting else None, branches=bool(waiting))
         if before and tail and tail[-1].seq == end and _agree(before, tail[-len(before) :], same):
             return Place(end, end, branches=True)
@@ -203,10 +210,10 @@ class ChatMemory:
             for one in names:
                 said = self._memory.conversation(one, user=user, **whose).load(last=last, abandoned=True)
                 for message in reversed(said):
-                    if message.meta.get(RESPONSE) == follows:
+                    if message.meta.get(RESPONSE) == _digest(follows):
                         said = self._memory.conversation(one, user=user, **whose).load(abandoned=True)
                         return one, way_to(said, message.seq)
-        return name or follows, ()
+        return known or _digest(follows), ()
 
     def _remember_reply(self, turn: ProxiedChat, name: str) -> None:
         """Remember where a reply is, so that what goes on from it is found without a search."""
@@ -228,12 +235,12 @@ class ChatMemory:
         """
         if turn.chat is None or not turn.keeps:
             return
+        if name:
+            self._remember_reply(turn, name)
         if answer is not None:
             mark = {} if whole else {INCOMPLETE: True}
             spent = {} if used is None else replace(used, model=used.model[:200]).meta
-            held = {RESPONSE: name[:200], SHOWN: turn.shown} if name else {}
-            if name:
-                self._remember_reply(turn, name)
+            held = {RESPONSE: _digest(name), SHOWN: turn.held} if name else {}
             reply = replace(answer, meta={**answer.meta, **mark, **spent, **held})
             with self._lock(turn):
                 self._answer(turn, turn.chat, reply, whole=whole)
@@ -338,9 +345,13 @@ def _beside(context: Context, request: ChatRequest, *, only_recalled: bool = Fal
     return [(index, item) for index, message in placed for item in request.shape.items(message)]
 
 
+def _digest(name: str) -> str:
+    return sha256(name.encode()).hexdigest()[:32]
+
+
 def _digest_of_stable(context: Context) -> str:
     stable = json.dumps(context.messages[: context.stable_messages], ensure_ascii=False)
-    return sha256(stable.encode()).hexdigest()[:32]
+    return _digest(stable)
 
 
 def _counted(context: Context) -> dict[str, int]:
@@ -429,14 +440,6 @@ def waiting_input(new: Sequence[Message], tail: Sequence[Message], same: Same) -
     return ()
 
 
-def _showed_all(chat: Conversation, asked: Message | None) -> bool:
-    """Whether the client showed the whole conversation with its last request, so that what it shows now is all, too."""
-    count = asked.meta.get(HISTORY) if asked is not None else None
-    if asked is None or not isinstance(count, int):
-        return False
-    return 0 < sum(message.seq < asked.seq for message in chat.load()) <= count
-
-
 @dataclass(frozen=True, slots=True)
 class Place:
     """
@@ -460,22 +463,27 @@ def way_to(tree: Sequence[Message], seq: int) -> list[Message]:
     before = dict(zip(there, [0, *there], strict=False))
     while seq in there:
         way.append(there[seq])
-        follows = there[seq].meta.get("follows")
-        seq = follows if isinstance(follows, int) and follows < seq else before[seq]
+        seq = _followed(there[seq], before[seq])
     return way[::-1]
+
+
+def _followed(message: Message, before: int) -> int:
+    """Return the number of the message that one follows; *before* is that of the stored one before it."""
+    follows = message.meta.get("follows")
+    return follows if isinstance(follows, int) and 0 <= follows < message.seq else before
 
 
 def children(tree: Sequence[Message], seq: int) -> list[Message]:
     """Return the messages that follow message *seq* directly; those of branches that were left behind come first."""
     there = [0, *(message.seq for message in tree)]
-    found = [m for before, m in zip(there, tree, strict=False) if m.meta.get("follows", before) == seq]
+    found = [m for before, m in zip(there, tree, strict=False) if _followed(m, before) == seq]
     return sorted(found, key=lambda message: (not message.meta.get("abandoned"), message.seq))
 
 
 def branches_of(tree: Sequence[Message]) -> list[list[Message]]:
     """Return the way to the end of each branch, the one in use first."""
     there = [0, *(message.seq for message in tree)]
-    inner = {m.meta.get("follows", before) for before, m in zip(there, tree, strict=False)}
+    inner = {_followed(m, before) for before, m in zip(there, tree, strict=False)}
     ends = [message for message in reversed(tree) if message.seq not in inner]
     ends.sort(key=lambda message: bool(message.meta.get("abandoned")))
     return [way_to(tree, message.seq) for message in ends]

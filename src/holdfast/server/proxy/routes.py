@@ -348,7 +348,7 @@ class Proxy:
         answer.end()
         said, used, whole = answer.message(), answer.used, answer.whole
         name = answer.id if exchange.shape is RESPONSES else ""
-        if turn.keeps and (said is not None or used is not None):
+        if turn.keeps and (said is not None or used is not None or name):
             await self._safely(turn, lambda: self._turns.finish(turn, said, used, whole=whole, name=name))
 
 
