@@ -21,7 +21,7 @@ from .jobs.usage import usage_of_all
 from .llm.addresses import address_for_key
 from .llm.sealing import Keyring, Master
 from .observer import Watcher
-from .privacy.erasure import KINDS
+from .privacy.ledger import KINDS
 from .reports import Activity, Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
 from .scope import Scope, checked_name
 from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow

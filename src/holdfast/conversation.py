@@ -16,7 +16,7 @@ from .context.result import Context
 from .engine import Engine
 from .errors import BadInput, Conflict
 from .ingest.append import rate_reply
-from .privacy.branches import begin_branch, load_branches
+from .privacy.branches import beginning_of_branch, load_branches
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import SELF, Scope, checked_name, conversation_names
 from .store import ConversationRow
@@ -86,25 +86,28 @@ class Conversation:
             BadInput: a message cannot be used; nothing was stored.
             Conflict: the conversation began with another ``own_facts``; nothing was stored.
             KeyReused: the key was used with other messages.
-            NotFound: there is no message *after*.
+            NotFound: there is no message *after*; nothing was stored, or left behind.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         key = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        scope, given = self._scope, message_or_messages
+        scope, eraser, begin = self._scope, self._engine.eraser, None
         if after is not None and not self._incognito:
-            follows = checked_count("after", after) if after else 0
-            given = begin_branch(self._engine.eraser, scope, given, follows, key, self._engine.clock())
-        return self._engine.append(
+            begin = beginning_of_branch(eraser, scope, checked_count("after", after) if after else 0)
+        receipt = self._engine.append(
             scope,
-            given,
+            message_or_messages,
             key,
             incognito=self._incognito,
             wanted={
                 "own_facts": self._own_facts,
                 "summarize": not isinstance(self._strategy, Facts),
                 "rolling": self._strategy.exchanges if isinstance(self._strategy, Summarized) else 0,
+                "begin": begin,
             },
         )
+        if begin is not None:
+            eraser.forget_caches()
+        return receipt
 
     def record(
         self,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from holdfast import Memory
-from holdfast.errors import BadInput, NotFound
+from holdfast.errors import BadInput, Conflict, KeyReused, NotFound
+from holdfast.store import ItemRow
 from holdfast.testing.embedder import HashEmbedder
+from tests import keeping
 
 
 @pytest.fixture
@@ -161,3 +165,116 @@ def test_what_is_erased_does_not_live_on_in_a_branch(memory, how):
     assert "Porto" not in str(chat.load(abandoned=True))
     assert "Porto" not in str(memory.user("ana").export())
     assert memory.doctor().ok
+
+
+@pytest.mark.parametrize("how", ["fact", "facts", "subject"])
+def test_what_is_forgotten_does_not_live_on_in_a_branch_of_another_conversation(memory, how):
+    about = "Rex" if how == "subject" else None
+    talk(
+        memory.conversation("c", user="ana", subject=about), f"{'Rex lives' if about else 'I live'} in Porto.", "Noted!"
+    )
+    other = memory.conversation("d", user="ana")
+    talk(other, "Hello.", "Hi!", "By the river in Porto, that is where home is.", "Nice!")
+    talk(other, "I plant beans.", "Good.", after=2)
+    kept = memory.conversation("e", user="ana")
+    talk(kept, "Hello.", "Hi!", "I fly kites.")
+    talk(kept, "I plant leeks.", after=2)
+    user = memory.user("ana", subject=about)
+    if how == "fact":
+        user.forget(next(fact for fact in user.facts() if fact.value == "Porto").id)
+    elif how == "facts":
+        user.clear()
+    else:
+        user.erase()
+
+    assert "Porto" not in str(other.load(abandoned=True))
+    assert "Porto" not in str(memory.user("ana").export())
+    assert "I fly kites." in texts(kept, abandoned=True)
+    assert memory.doctor().ok
+
+
+@pytest.mark.parametrize(("name", "value"), [("follows", 3), ("follows", 1), ("abandoned", "yes"), ("abandoned", {})])
+def test_a_caller_cannot_write_what_says_where_a_message_belongs(memory, name, value):
+    chat = memory.conversation("c", user="ana")
+    chat.append({"role": "user", "content": "Hello.", "meta": {name: value, "mine": 1}})
+    chat.append([{"role": "assistant", "content": "Hi!", name: value}, "One?", "Two?"])
+    talk(chat, "Three?", after=2)
+    talk(chat, "Four?", after=3)
+    chat.forget(1)
+
+    assert texts(chat) == ["Hi!", "One?", "Four?"]
+    assert [message.meta.get("mine") for message in chat.load()] == [None, None, None]
+    assert not any(name in message.meta for message in chat.load()[:2])
+
+
+def test_marks_in_an_export_that_was_changed_lead_nowhere(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!", "One?", "Yes.")
+    talk(chat, "Two?", "No.", after=2)
+    whole = memory.user("ana").export()
+    first, _, third, _, fifth, _ = whole["conversations"][0]["messages"]
+    first["meta"] |= {"abandoned": "yes", "follows": 6}
+    third["meta"]["abandoned"]["meta"] = {"follows": 3}
+    third["meta"]["abandoned"]["seq"] = 99
+    fifth["meta"]["follows"] = 5
+    whole.pop("digest", None)
+    with Memory(embedder=HashEmbedder()) as other:
+        other.import_(whole)
+        again = other.conversation("c", user="ana")
+        talk(again, "Three?", after=3)
+        assert texts(again) == ["Hello.", "Hi!", "One?", "Three?"]
+        again.forget(1)
+        assert texts(again) == ["Hi!", "One?", "Three?"]
+
+
+def test_a_branch_that_cannot_be_stored_leaves_nothing_behind(memory):
+    talk(memory.conversation("c", user="ana"), "Hello.", "Hi!", "I live in Porto.", "Noted!")
+    with pytest.raises(Conflict):
+        talk(memory.conversation("c", user="ana", own_facts=True), "I live in Kyiv.", after=2)
+    with pytest.raises(BadInput):
+        memory.conversation("c", user="ana").append({"role": "nobody", "content": "Hm."}, after=2)
+
+    assert texts(memory.conversation("c", user="ana")) == ["Hello.", "Hi!", "I live in Porto.", "Noted!"]
+    assert [fact.value for fact in memory.user("ana").facts()] == ["Porto"]
+
+
+def test_of_branches_that_begin_at_once_one_is_in_use(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda number: talk(chat, f"Line {number}.", after=2), range(8)))
+
+    assert [message.seq for message in chat.load()] == [1, 2, 10]
+    assert [m.meta.get("follows") for m in chat.load(abandoned=True)] == [None, None, *[2] * 8]
+    assert memory.doctor().ok
+
+
+def test_a_branch_leaves_keys_and_what_frameworks_keep(memory):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, "Hello.", "Hi!")
+    chat.append("One?", idempotency_key="k")
+    scope = chat._scope
+    memory._engine.store.write(scope, lambda view: view.save_item(ItemRow("s", "n", b"v", 1, 1, None)))
+    talk(chat, "Two?", after=2)
+
+    assert len(memory._engine.store.read(scope, lambda view: view.items("s"))) == 1
+    with pytest.raises(KeyReused):
+        chat.append("Three?", idempotency_key="k")
+    chat.forget(1)
+    assert memory._engine.store.read(scope, lambda view: view.items("s")) == []
+
+
+def test_an_older_copy_loses_what_was_erased_since_from_its_branches(tmp_path):
+    with Memory(tmp_path / "live.db", embedder=None) as live:
+        chat = live.conversation("c", user="ana")
+        talk(chat, "Hello.", "Hi!", "By the river in Porto, that is where home is.", "Noted!")
+        talk(chat, "I plant beans.", after=2)
+        live.backup(tmp_path / "older.db")
+        keeping.put(tmp_path / "older.db", (tmp_path / "older.db").read_bytes())
+        talk(live.conversation("d", user="ana"), "I live in Porto.")
+        live.user("ana").forget(next(fact for fact in live.user("ana").facts() if fact.value == "Porto").id)
+        with Memory(tmp_path / "older.db", embedder=None) as older:
+            assert "Porto" in str(older.user("ana").export())
+            older.admin.erasures.replay(live.admin.erasures.export())
+            assert "Porto" not in str(older.user("ana").export())
+            assert older.doctor().ok

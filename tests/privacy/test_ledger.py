@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict
-from holdfast.privacy.erasure import blank_spans, blanked_spans
+from holdfast.privacy.ledger import blank_spans, blanked_spans
 from holdfast.types import Message
 from tests import keeping
 

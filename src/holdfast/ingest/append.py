@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -25,6 +25,8 @@ from . import redact
 
 ROLLED_MESSAGES = 6  # that a rolling summary of a model takes up at once, at least
 ROLLED_PART = 4  # of the tokens of a chunk, see digest/chunk.py
+FOLLOWS = "follows"  # in the meta of a message: the number of the one that it was said after, when that is no longer the one before
+ABANDONED = "abandoned"  # the role of a message that was left behind with its branch, and in its meta what it was
 RATED_PAGE = 200  # messages that are read at once to find the latest reply
 
 
@@ -46,7 +48,8 @@ class WorkSettings:
     one of the messages may state something.  ``embed``: there is an embedder.  ``extract_after_ms``: how long the background leaves the reading
     to the caller, who is about to do it.  ``digest``: what is written by hand is not digested.  ``own_facts``: whether the
     conversation shall have facts of its own; ``None``: as it began.  ``summarize``: whether chunks are summarized;
-    with ``rolling`` a model summarizes all but the last so many exchanges, a few at a time.
+    with ``rolling`` a model summarizes all but the last so many exchanges, a few at a time.  ``begin`` begins a branch in
+    the same transaction, and returns the message that it follows.
     """
 
     embed: bool
@@ -57,6 +60,7 @@ class WorkSettings:
     rolling: int = 0
     reads: Literal["", "turns", "chunks"] = ""
     states: bool = False
+    begin: Callable[[WriteView], int] | None = None
 
 
 def append(
@@ -92,6 +96,8 @@ def append(
                 hint="use a new key for a new message",
             )
         return AppendResult(before[1], before[2], duplicate=True)
+    if orders.begin is not None:
+        prepared = [_following(prepared[0], orders.begin(view)), *prepared[1:]]
     user = view.user()
     if user == UserRow():  # somebody new, or erased: no cache may take the counters for those of before
         user = replace(user, epoch=now_ms)
@@ -117,6 +123,10 @@ def append(
         view.add_idempotency(key, digest, rows[0].message.seq, rows[-1].message.seq, now_ms)
     _order_work(view, rows, row, after, config, orders, now_ms)
     return AppendResult(rows[0].message.seq, rows[-1].message.seq, duplicate=False)
+
+
+def _following(item: PreparedMessage, seq: int) -> PreparedMessage:
+    return replace(item, message=replace(item.message, meta={**item.message.meta, FOLLOWS: seq}))
 
 
 def _fresh(
@@ -294,7 +304,7 @@ def prepare(
     """
     Validate and clean one message or a list of them.
 
-    What a message may be: see `checked_messages`.  With *redact_messages* what must not be
+    What a message may be: see `checked_messages`; what its meta says about branches is left out.  With *redact_messages* what must not be
     remembered is taken out of the message itself, otherwise only out of what is made from it;
     *detectors* find more of it.
 
@@ -304,6 +314,9 @@ def prepare(
     """
     found = []
     for message, dated in checked_messages(given, now=now, max_chars=max_chars):
+        if FOLLOWS in message.meta or ABANDONED in message.meta:
+            own = {name: value for name, value in message.meta.items() if name not in (FOLLOWS, ABANDONED)}
+            message = replace(message, meta=own)
         counts = redact.count_secrets(message.content, detectors)
         kept = redact_message(message, detectors) if redact_messages else message
         found.append(replace(index_message(kept, now, language, detectors), dated=dated, discarded=counts))

@@ -4,49 +4,41 @@ Branches of a conversation: what a user left behind by editing, or by asking for
 A message that was left behind keeps its row, with the role ``abandoned``; its words are in the meta.  It is no evidence
 and no document, so contexts, searches, summaries and facts know nothing of it.  Where a branch comes back, its messages
 are read again as edited ones are.  When something of the conversation is edited or erased, what was left behind there is
-erased with it, as it may hold the same words.
+erased with it, as it may hold the same words; and so is, in every conversation, what holds a word of a forgotten fact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from ..errors import NotFound
+from ..ingest.append import ABANDONED, FOLLOWS
 from ..scope import Scope
-from ..store import MessageRow, ReadView, effective_consent
-from ..text.validate import MessageLike, checked_messages
+from ..store import MessageRow, ReadView, WriteView
 from ..types import Message
-from .erasure import ABANDONED, ERASED, Eraser, ErasureChanges
+from .erasure import Eraser, ErasureChanges
+from .ledger import ERASED, restored
 
-FOLLOWS = "follows"  # in the meta of a message: the number of the one that it was said after, when that is no longer the one before
 
-
-def begin_branch(
-    eraser: Eraser, scope: Scope, given: MessageLike | Sequence[MessageLike], after: int, key: str | None, now: datetime
-) -> list[Message]:
+def beginning_of_branch(eraser: Eraser, scope: Scope, after: int) -> Callable[[WriteView], int]:
     """
-    Make message *after* the last one of the conversation, and return the messages that shall follow it.
+    Return what makes message *after* the last one of the conversation, in a transaction, and returns its number.
 
     Everything that is not on the way to it is left behind; a message of another branch comes back with what it followed.
-    With a *key* that was used nothing changes, as nothing will be stored.
-
-    Raises:
-        NotFound: there is no such message.
+    It raises `NotFound` when there is no such message.
     """
-    checked = checked_messages(given, now=now, max_chars=eraser.config.max_message_chars)
-    messages = [message if dated else replace(message, at=None) for message, dated in checked]
-    messages[0] = replace(messages[0], meta={**messages[0].meta, FOLLOWS: after})
-    if eraser.store.read(scope, partial(_changes_nothing, key=key)):
-        return messages
-    if eraser.store.read(scope, partial(_leave, after=after)).messages:
-        eraser.change(scope, partial(_leave, after=after), receipt=False)
-    for seq in eraser.store.read(scope, partial(_missing, after=after)):
-        eraser.change(scope, partial(_bring_back, seq=seq), reread=seq, receipt=False)
-    return messages
+    statements = not eraser.read_mode(scope)
+
+    def begin(view: WriteView) -> int:
+        eraser.change_within(view, partial(_leave, after=after))
+        for seq in _missing(view, after):
+            eraser.change_within(view, partial(_bring_back, seq=seq), reread=seq, statements=statements)
+        return after
+
+    return begin
 
 
 def load_branches(view: ReadView) -> list[Message]:
@@ -54,15 +46,9 @@ def load_branches(view: ReadView) -> list[Message]:
     rows = view.message_rows()
     found = [row.message for row in rows if row.message.role != ERASED]
     return [
-        replace(one := _restored(message), meta={**one.meta, ABANDONED: True}) if message.role == ABANDONED else message
+        replace(one := restored(message), meta={**one.meta, ABANDONED: True}) if message.role == ABANDONED else message
         for message in found
     ]
-
-
-def _changes_nothing(view: ReadView, key: str | None) -> bool:
-    if effective_consent(view.consent(), view.scope.subject) != "active":
-        return True
-    return key is not None and view.idempotency(key) is not None
 
 
 def _leave(view: ReadView, after: int) -> ErasureChanges:
@@ -89,7 +75,7 @@ def _bring_back(view: ReadView, seq: int) -> ErasureChanges:
     row, found = view.conversation(), view.message_rows(start_seq=seq, end_seq=seq)
     if row is None or not found or found[0].message.role != ABANDONED:
         return ErasureChanges({})
-    return ErasureChanges({(row.subject, row.conversation): {seq: _restored(found[0].message)}}, branch=True)
+    return ErasureChanges({(row.subject, row.conversation): {seq: restored(found[0].message)}}, branch=True)
 
 
 def _way_to(rows: Sequence[MessageRow], after: int) -> set[int]:
@@ -105,8 +91,12 @@ def _way_to(rows: Sequence[MessageRow], after: int) -> set[int]:
     way, at = set[int](), after
     while at in there and there[at].role == ABANDONED:
         way.add(at)
-        follows = _restored(there[at]).meta.get(FOLLOWS)
-        at = follows if isinstance(follows, int) else max((seq for seq in there if seq < at), default=0)
+        follows = restored(there[at]).meta.get(FOLLOWS)
+        at = (
+            follows
+            if isinstance(follows, int) and 0 <= follows < at
+            else max((seq for seq in there if seq < at), default=0)
+        )
     return way | {seq for seq, message in there.items() if seq <= at and message.role != ABANDONED}
 
 
@@ -114,8 +104,3 @@ def _left_behind(message: Message) -> Message:
     kept: dict[str, Any] = {"role": message.role, "name": message.name, "content": message.content}
     kept |= {"tokens": message.tokens, "meta": dict(message.meta)}
     return replace(message, role=ABANDONED, name=None, content="", tokens=0, meta={ABANDONED: kept})
-
-
-def _restored(message: Message) -> Message:
-    kept = message.meta.get(ABANDONED)
-    return replace(message, **kept) if isinstance(kept, dict) else message

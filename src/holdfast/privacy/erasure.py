@@ -9,15 +9,11 @@ A model words things freely and may take a name from any message it was shown, n
 So after the quotes are gone, facts and rejected claims that hold a word which no message says any more go too;
 common words do not count.
 
-Every erasure also records what it took away, as digests, numbers and offsets without a name or a word.  With
-this ledger an older copy of the store can be cleaned of what was erased since.
+Every erasure also records what it took away, see `ledger`.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +28,7 @@ from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..errors import Conflict, NotFound
-from ..ingest.append import build_document, index_message, redact_message
+from ..ingest.append import ABANDONED, build_document, index_message, redact_message
 from ..ingest.redact import MASK, mask_message
 from ..jobs.facts import FactReader, RuleInput
 from ..jobs.queue import ReadMode
@@ -51,7 +47,6 @@ from ..reports import ErasurePreview, ErasureReceipt
 from ..scope import SELF, Scope
 from ..store import (
     Derivation,
-    ErasureRow,
     FactRow,
     MessageRow,
     ReadView,
@@ -61,10 +56,9 @@ from ..store import (
     effective_consent,
 )
 from ..types import BY_HAND_CONVERSATION, Detector, Evidence, FactChange, Message, StoryLine, Summary
+from .ledger import CONVERSATION, ERASED, FACT, ErasedItem, erased_message, record_erased, restored, without_parts
 
 MAX_TRIES = 50
-ERASED = "erased"
-ABANDONED = "abandoned"  # left behind with its branch, see `branches`
 
 Place = tuple[str, str]
 """(subject, conversation) of a conversation."""
@@ -194,7 +188,6 @@ class Eraser:
         reread: int = 0,
         also: Callable[[Erasing], None] | None = None,
         dry_run: bool = False,
-        receipt: bool = True,
     ) -> ErasureReceipt:
         """
         Make the changes that *find* names, with all that follows from them, in one transaction.
@@ -205,7 +198,6 @@ class Eraser:
             reread: the number of a message to read for facts again, 0 for none.
             also: erases more in the same transaction, after the changes.
             dry_run: undo the transaction at its end, and return what it did.
-            receipt: scrub the store of what is gone, and search its bytes for it.
 
         Raises:
             NotFound: *find* does not find what it looks for.
@@ -224,11 +216,15 @@ class Eraser:
                 return ErasureReceipt(dict(removed.rows), "E0", why=why, preview=preview)
             if done is not None:
                 removed, changes = done
-                if not receipt:
-                    self.forget_caches()
-                    return ErasureReceipt(dict(removed.rows), "E0", why="nothing was erased")
                 return replace(self.receipt(removed), changes=tuple(c for c in changes if c.op != "rejected"))
         raise Conflict("others changed this conversation again and again", hint="try again when less is going on")
+
+    def change_within(self, view: WriteView, find: Find, *, reread: int = 0, statements: bool = False) -> None:
+        """Make the changes that *find* names as a part of an open transaction; the arguments are those of `change`."""
+        plan = self._plan(view, find, reread)
+        drafts = {place: self._drafts(plan, place) for place in plan.changes.messages}
+        if drafts:
+            self._apply(view, find, plan, drafts, None, replace(self.reader, statements=statements))
 
     def clear_conversation(self, scope: Scope) -> ErasureReceipt:
         """Erase one conversation with its numbers and keys, and what rested only on it."""
@@ -330,10 +326,9 @@ class Eraser:
     def _rewrite(self, erasing: Erasing, rewrites: Mapping[int, Message | None], changes: ErasureChanges) -> None:
         """Replace or blank the messages of one conversation."""
         view, removed, now_ms, whole = erasing.view, erasing.removed, erasing.now_ms, changes.whole
-        items = view.clear_items()  # a framework's copies of the conversation hold the old words, too
-        if items:
-            removed.count("items", items)
-        if not changes.branch:  # what was left behind may hold the same words
+        if not changes.branch:  # what was left behind may hold the same words, and so may a framework's copies
+            if items := view.clear_items():
+                removed.count("items", items)
             behind = [row.message.seq for row in view.message_rows() if row.message.role == ABANDONED]
             rewrites = {**rewrites, **dict.fromkeys(behind)}
         seqs, subject = sorted(rewrites), view.scope.subject or SELF
@@ -348,7 +343,7 @@ class Eraser:
         if changes.kept:
             blank_quotes(view, {seq: new.content for seq, new in rewrites.items() if new}, changes.kept, now_ms)
         for row in view.message_rows(start_seq=seqs[0], end_seq=seqs[-1]):
-            seq, content = row.message.seq, row.message.meta.get(ABANDONED, {}).get("content", row.message.content)
+            seq, content = row.message.seq, restored(row.message).content
             if seq not in rewrites:
                 continue
             new = rewrites[seq]
@@ -357,8 +352,8 @@ class Eraser:
             if not changes.branch:  # else its words are kept
                 removed.texts.append(content)
                 erasing.ledger.append(erased_message(view.scope, seq, content, None if new is None else new.content))
+                view.forget_idempotency_digests(seq, seq)
             removed.count("refused", view.remove_rejected(seq, seq))
-            view.forget_idempotency_digests(seq, seq)
             view.remove_docs(subject, "message", [row.doc] if row.doc else [])
             if new is not None and new.role == ABANDONED:
                 view.rewrite_message(replace(row, message=new, doc=0))
@@ -433,12 +428,8 @@ def change_message(seq: int, rewrite: Callable[[Message], Message | None]) -> Fi
 
 def with_content(message: Message, content: str, config: Config) -> Message:
     """Return a message with other words, without anything else that held the old ones."""
-    new = _without_parts(message, content)
+    new = without_parts(message, content)
     return redact_message(new, config.detectors) if config.redact_messages else new
-
-
-def _without_parts(message: Message, content: str) -> Message:
-    return replace(message, content=content, meta={k: v for k, v in message.meta.items() if k != "parts"})
 
 
 LEAST_CHARS = 4  # shorter words count when they are written like a name or hold a digit
@@ -658,143 +649,3 @@ def _with_draft(summary: Summary, draft: SummaryDraft) -> Summary:
         source=draft.source,
         stale=False,
     )
-
-
-USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT = "user", "subject", "conversation", "message", "words", "fact"
-KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
-
-
-@dataclass(frozen=True, slots=True)
-class ErasedItem:
-    """One thing that an erasure takes away; see `holdfast.store.ErasureRow`."""
-
-    scope: Scope
-    kind: str
-    seq: int = 0
-    fact: str = ""
-    spans: tuple[tuple[int, int], ...] = ()
-
-
-@dataclass(slots=True)
-class ErasedButPresent:
-    """Items in one user's memory of an older copy that were erased since."""
-
-    whole: bool = False
-    subjects: list[str] = field(default_factory=list)
-    conversations: list[Scope] = field(default_factory=list)
-    messages: dict[Scope, list[ErasureRow]] = field(default_factory=dict)
-    facts: list[str] = field(default_factory=list)
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of items of each kind."""
-        found = {
-            USER: int(self.whole),
-            SUBJECT: len(self.subjects),
-            CONVERSATION: len(self.conversations),
-            MESSAGE: sum(len({row.seq for row in rows}) for rows in self.messages.values()),
-            FACT: len(self.facts),
-        }
-        return {kind: number for kind, number in found.items() if number}
-
-
-def place_digest(key: str, scope: Scope) -> str:
-    """Return the digest of a user, of one of their subjects, or of a conversation."""
-    names = [scope.org, scope.bot, scope.user, scope.subject, scope.conversation]
-    return hmac.new(bytes.fromhex(key), json.dumps(names).encode(), hashlib.sha256).hexdigest()
-
-
-def record_erased(view: WriteView, gone: Iterable[ErasedItem], now_ms: int) -> None:
-    """Write into the ledger what the transaction erases."""
-    found = list(gone)
-    if found:
-        key = view.ledger_key()
-        view.add_erasures(
-            [
-                ErasureRow(
-                    new_id("gone", now_ms), place_digest(key, one.scope), one.kind, now_ms, one.seq, one.fact, one.spans
-                )
-                for one in found
-            ]
-        )
-
-
-def erased_message(scope: Scope, seq: int, before: str, after: str | None) -> ErasedItem:
-    """Return the ledger item of one message: some words of it were blanked, or all of it was erased."""
-    spans = None if after is None else blanked_spans(before, after)
-    return ErasedItem(scope, MESSAGE, seq) if spans is None else ErasedItem(scope, WORDS, seq, spans=spans)
-
-
-def blanked_spans(before: str, after: str) -> tuple[tuple[int, int], ...] | None:
-    """Return the offsets that were blanked in a text; ``None`` when more than that has changed."""
-    if len(before) != len(after) or any(a != b and b != MASK for a, b in zip(before, after, strict=True)):
-        return None
-    changed = [i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
-    runs = [[i for _, i in run] for _, run in groupby(enumerate(changed), key=lambda pair: pair[1] - pair[0])]
-    return tuple((run[0], run[-1] + 1) for run in runs)
-
-
-def blank_spans(message: Message, spans: Iterable[tuple[int, int]]) -> Message:
-    """Return the message with those words blanked, as many characters as before."""
-    content = message.content
-    for start, end in spans:
-        if start > end:
-            continue
-        kept = "".join(char if char == "\n" else MASK for char in content[start:end])
-        content = content[:start] + kept + content[end:]
-    return _without_parts(message, content)
-
-
-def find_erased(view: ReadView, key: str, places: Mapping[str, Sequence[ErasureRow]]) -> ErasedButPresent:
-    """
-    Find what of a ledger, by place, the user of *view* still holds here.
-
-    A place that is not here is passed over: it was made after this copy, or is gone from it.
-    """
-    user, found = view.scope.about(None), ErasedButPresent()
-    rows = places.get(place_digest(key, user), ())
-    found.whole = any(row.kind == USER for row in rows)
-    if found.whole:
-        return found
-    found.facts = [row.fact for row in rows if row.kind == FACT and view.fact(row.fact) is not None]
-    there = sorted({(row.subject, row.conversation) for row in view.conversations()} | set(view.item_homes()))
-    subjects = sorted({subject for subject, _ in there} | {row.fact.subject for row in view.all_facts()} | {SELF})
-    for subject in subjects:
-        if any(row.kind == SUBJECT for row in places.get(place_digest(key, user.about(subject)), ())):
-            found.subjects.append(subject)
-    for subject, conversation in there:
-        place = user.about(subject).within(conversation)
-        noted = places.get(place_digest(key, place), ())
-        if subject in found.subjects or not noted:
-            continue
-        if any(row.kind == CONVERSATION for row in noted):
-            found.conversations.append(place)
-            continue
-        still = [row for row in noted if _still_says(view.at(subject, conversation), row)]
-        if still:
-            found.messages[place] = still
-    return found
-
-
-def _still_says(view: ReadView, row: ErasureRow) -> bool:
-    """Whether a message still says what was erased from it."""
-    said = view.messages(start_seq=row.seq, end_seq=row.seq)
-    if not said:
-        return False
-    return row.kind == MESSAGE or blank_spans(said[0], row.spans).content != said[0].content
-
-
-def rows_by_place(rows: Iterable[ErasureRow]) -> dict[str, list[ErasureRow]]:
-    """Group *rows* by place."""
-    found: dict[str, list[ErasureRow]] = {}
-    for row in rows:
-        found.setdefault(row.place, []).append(row)
-    return found
-
-
-def spans_by_message(rows: Iterable[ErasureRow]) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield ``(number, offsets)`` of the messages in which words were blanked."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for row in rows:
-        if row.kind == WORDS:
-            found.setdefault(row.seq, []).extend(row.spans)
-    yield from sorted(found.items())

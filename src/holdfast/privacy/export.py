@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from ..clock import from_ms, to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, HoldfastError
-from ..ingest.append import build_document, index_message
+from ..ingest.append import ABANDONED, build_document, index_message
 from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index as summary_into_index
 from ..reconcile.archive import index_fact as fact_into_index
@@ -47,7 +47,7 @@ from ..store import (
 from ..text.validate import MAX_META_DEPTH, is_nested_deeper
 from ..types import Candidate, Evidence, Fact, Message, Summary
 from .consent import ConsentChoices
-from .erasure import ABANDONED, ERASED
+from .ledger import ERASED
 
 FORMAT, VERSION = "holdfast-user", 1
 
@@ -261,7 +261,12 @@ def _message_row(item: Data, conversation: str, doc: int) -> MessageRow:
     message = build_value(Message, item, at=from_ms(time_ms(item.get("at"))), conversation=conversation)
     if is_nested_deeper(message.meta, MAX_META_DEPTH):
         raise BadInput(f"message {message.seq}: meta is nested more than {MAX_META_DEPTH} deep")
-    return build_value(MessageRow, item, message=replace(message, meta=dict(message.meta)), doc=doc)
+    meta = dict(message.meta)
+    if message.role != ABANDONED:
+        meta.pop(ABANDONED, None)
+    elif not isinstance(meta.get(ABANDONED), dict):
+        raise BadInput(f"message {message.seq} was left behind, and its words are not there")
+    return build_value(MessageRow, item, message=replace(message, meta=meta), doc=doc)
 
 
 _TIMES = ("valid_from", "valid_to", "recorded_at", "last_used_at")

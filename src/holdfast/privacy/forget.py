@@ -9,33 +9,31 @@ are the forgotten one's alone go, and the other stays; one that says the same wo
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from ..ingest.append import ABANDONED
 from ..reconcile.erase import Removed
 from ..reports import ErasureReceipt
 from ..scope import Scope
 from ..store import ConsentRow, ErasureRow, FactRow, ReadView, UserRow, WriteView
 from ..types import Evidence, Fact, Message
 from .consent import ConsentChoices
-from .erasure import (
+from .erasure import Eraser, Erasing, ErasureChanges, Find, Place, distinctive_words, every_word
+from .ledger import (
+    ERASED,
     MESSAGE,
     SUBJECT,
     USER,
     ErasedButPresent,
     ErasedItem,
-    Eraser,
-    Erasing,
-    ErasureChanges,
-    Find,
-    Place,
     blank_spans,
-    distinctive_words,
-    every_word,
     find_erased,
     record_erased,
+    restored,
     rows_by_place,
     spans_by_message,
 )
@@ -91,7 +89,31 @@ def _without_words(view: ReadView, rows: Sequence[FactRow]) -> tuple[Messages, f
             _blank(view, messages, place, evidence.seq, spans)
             if row.fact.value.casefold() in evidence.quote.casefold():
                 _blank_echoes(view, messages, place, evidence.seq, row.fact.value)
+    for place, seq in _left_behind_with(view, [row.fact for row in rows]):
+        messages.setdefault(place, {})[seq] = None
     return messages, frozenset(kept - lost)
+
+
+def _left_behind_with(view: ReadView, facts: Sequence[Fact]) -> Iterator[tuple[Place, int]]:
+    """Yield place and number of each message of the user that was left behind with a word of one of *facts*."""
+    sought = frozenset[str]().union(*map(_words_of, facts))
+    everybody = view.at(None, None)
+    for subject, conversation in everybody.places_of(ABANDONED) if sought else ():
+        for row in view.at(subject, conversation).message_rows():
+            if row.message.role == ABANDONED and every_word(_all_text(restored(row.message))) & sought:
+                yield (subject, conversation), row.message.seq
+
+
+def _words_of(fact: Fact) -> frozenset[str]:
+    """Return the words that may say a fact: those of its value, and of the quotes that say it in others."""
+    value = fact.value.casefold()
+    others = [said.quote for said in fact.evidence if value not in said.quote.casefold()]
+    found = frozenset[str]().union(*map(distinctive_words, (fact.value, *others)))
+    return found or every_word(f"{fact.value} {fact.text}")
+
+
+def _all_text(message: Message) -> str:
+    return f"{message.content} {json.dumps(dict(message.meta), ensure_ascii=False)}"
 
 
 def _siblings(view: ReadView, said: Evidence) -> list[Fact]:
@@ -268,11 +290,17 @@ class ErasureReplay:
             after = page[-1]
 
 
+def _there(view: ReadView, seq: int) -> list[Message]:
+    """Return a message unless it was erased, as a list; one that was left behind, too."""
+    rows = view.message_rows(start_seq=seq, end_seq=seq)
+    return [row.message for row in rows if row.message.role != ERASED]
+
+
 def _messages_gone(place: Scope, rows: Sequence[ErasureRow]) -> Callable[[ReadView], ErasureChanges]:
     seqs = sorted({row.seq for row in rows if row.kind == MESSAGE})
 
     def find(view: ReadView) -> ErasureChanges:
-        here: dict[int, Message | None] = {seq: None for seq in seqs if view.messages(start_seq=seq, end_seq=seq)}
+        here: dict[int, Message | None] = {seq: None for seq in seqs if _there(view, seq)}
         return _changes(place, here, whole=True)
 
     return find
@@ -282,9 +310,11 @@ def _words_gone(place: Scope, rows: Sequence[ErasureRow]) -> Callable[[ReadView]
     def find(view: ReadView) -> ErasureChanges:
         here: dict[int, Message | None] = {}
         for seq, spans in spans_by_message(rows):
-            for message in view.messages(start_seq=seq, end_seq=seq):
+            for message in _there(view, seq):
                 blank = blank_spans(message, spans)
-                if blank.content != message.content:
+                if message.role == ABANDONED:  # its words lie elsewhere
+                    here[seq] = None
+                elif blank.content != message.content:
                     here[seq] = blank
         return _changes(place, here, whole=False)
 

@@ -554,6 +554,10 @@ class ReadView:
         children = self._children(found)
         return [rows.summary_row(row, name, children) for row in found]
 
+    def places_of(self, role: str) -> list[tuple[str, str]]:
+        """Return subject and conversation of each of the user's conversations that holds messages of *role*."""
+        return [(row[0], row[1]) for row in self._run("places_of_role", role=role)]
+
     def summary_words(self) -> list[tuple[str, str, int, str]]:
         """Return subject, conversation, first message and all words of each summary of the user, older versions included."""
         return [(row[0], row[1], row[2], "\n".join(row[3:])) for row in self._run("summary_words")]

@@ -30,6 +30,13 @@ SELECT subject, conversation, start_seq, text, themes, concerns, actions
  WHERE org = :org AND user_id = :user_id AND bot = :bot
  ORDER BY subject, conversation, start_seq, level, version, id;
 
+-- name: places_of_role
+-- The conversations of the user that hold messages of a role.
+SELECT DISTINCT subject, conversation
+  FROM message
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND role = :role
+ ORDER BY subject, conversation;
+
 -- name: derived_from
 SELECT DISTINCT child_kind, child
   FROM derivation
