@@ -405,7 +405,7 @@ class AsyncConversation:
             BadInput: a message cannot be used; nothing was stored.
             Conflict: the conversation began with another ``own_facts``; nothing was stored.
             KeyReused: the key was used with other messages.
-            NotFound: there is no message *after*.
+            NotFound: there is no message *after*; nothing was stored, or left behind.
             StoreError: the disk is full, the file is locked…; nothing was stored.
         """
         return await asyncio.to_thread(
