@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
@@ -150,9 +151,7 @@ class Conversation:
         most = None if last is None else checked_count("last", last)
         if not abandoned:
             return self._engine.load(self._scope, start, limit, most)
-        found = self._engine.store.read(self._scope, load_branches)
-        start = start if most is None or not found else max(start, found[-1].seq - most + 1)
-        return [message for message in found if message.seq >= start][:limit]
+        return self._engine.store.read(self._scope, partial(load_branches, start_seq=start, last=most))[:limit]
 
     def context(
         self,

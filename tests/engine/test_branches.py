@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound
-from holdfast.store import ItemRow
+from holdfast.store import ItemRow, ReadView
 from holdfast.testing.embedder import HashEmbedder
 from tests import keeping
 
@@ -64,6 +64,18 @@ def test_what_was_left_behind_is_kept_and_says_so(memory):
     ]
     assert everything[-1].meta["follows"] == 2
     assert [m.seq for m in chat.load(abandoned=True, last=2)] == [4, 5]
+
+
+def test_the_end_of_a_tree_is_read_without_its_beginning(memory, monkeypatch):
+    chat = memory.conversation("c", user="ana")
+    talk(chat, *(f"Line {number}." for number in range(40)))
+    talk(chat, "Another line.", after=38)
+    read, rows = [], ReadView.message_rows
+    monkeypatch.setattr(ReadView, "message_rows", lambda *a, **k: [read.append(row) or row for row in rows(*a, **k)])
+
+    assert [message.seq for message in chat.load(abandoned=True, last=3)] == [39, 40, 41]
+    assert [message.seq for message in chat.load(abandoned=True, start_seq=40)] == [40, 41]
+    assert len(read) == 5
 
 
 def test_a_branch_comes_back_with_what_it_taught(memory):

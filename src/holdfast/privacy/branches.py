@@ -41,9 +41,10 @@ def beginning_of_branch(eraser: Eraser, scope: Scope, after: int) -> Callable[[W
     return begin
 
 
-def load_branches(view: ReadView) -> list[Message]:
-    """Return all messages of a conversation with their words, ``meta["abandoned"]`` in those that were left behind."""
-    rows = view.message_rows()
+def load_branches(view: ReadView, start_seq: int = 1, last: int | None = None) -> list[Message]:
+    """Return messages of a conversation with their words, ``meta["abandoned"]`` in those that were left behind."""
+    row = view.conversation()
+    rows = view.message_rows(start_seq=max(start_seq, row.next_seq - last) if row and last is not None else start_seq)
     found = [row.message for row in rows if row.message.role != ERASED]
     return [
         replace(one := restored(message), meta={**one.meta, ABANDONED: True}) if message.role == ABANDONED else message
