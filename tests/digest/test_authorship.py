@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -161,3 +162,16 @@ def test_any_text_keeps_its_length(lines: list[str]) -> None:
     assert len(masked(text)) == len(text)
     assert len(own) == len(text)
     assert len(others) in (0, len(text))
+
+
+def test_a_long_transcript_costs_linear_time() -> None:
+    """Ten times the lines cost about ten times the time."""
+
+    def seconds(lines: int) -> float:
+        text = "Ana: I like tea\nBob: me too\n" * (lines // 2)
+        start = time.process_time()
+        assert find_other_text(text)
+        return time.process_time() - start
+
+    seconds(200)
+    assert seconds(20_000) < 18 * seconds(2_000) + 0.3

@@ -339,10 +339,10 @@ def _transcripts(text: str) -> Iterator[Span]:
     if not sure and not (spoken and (len(names) > 1 or len(talk) > 1 or _is_person(labels[spoken[0]][0]))):  # type: ignore[index]
         return
     last = -1
-    for at in talk:
+    for at, following in zip(talk, [*talk[1:], None], strict=True):
         if at <= last:
             continue
-        end = _end_of_utterance(lines, at, labels, [other for other in talk if other > at])
+        end = _end_of_utterance(lines, at, labels, following)
         yield lines[at].start, lines[end].end
         last = end
 
@@ -400,10 +400,9 @@ def _is_person(name: str) -> bool:
 
 
 def _end_of_utterance(
-    lines: list[_TextLine], at: int, labels: list[tuple[str, int, int] | None], later: list[int]
+    lines: list[_TextLine], at: int, labels: list[tuple[str, int, int] | None], following: int | None
 ) -> int:
-    """Return the last line that belongs to the talk that begins on line *at*, up to the next speaker."""
-    following = next(iter(later), None)
+    """Return the last line that belongs to the talk that begins on line *at*; *following* is the next speaker's."""
     if following is not None and following - at <= 12:
         return following - 1
     label = labels[at]
