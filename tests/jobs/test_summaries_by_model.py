@@ -158,6 +158,7 @@ GERMAN = "SUMMARY: " + "Der Nutzer war gestern mit einer Freundin im Restaurant 
     ("reply", "reason"),
     [
         ("I'm sorry, but I can't help with that.", "bad-answer: nothing of the answer can be used"),
+        ("", "bad-answer: the model answered with nothing"),
         (Answer("SUMMARY: They met at", "m", finish="length"), "bad-answer: nothing of the answer can be used"),
         (Answer("no", "m", finish="refusal"), "bad-answer: the model refused to answer"),
         (GERMAN, "bad-answer: nothing of the answer can be used"),

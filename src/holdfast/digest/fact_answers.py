@@ -385,16 +385,17 @@ def parse_facts(answer: Answer, window: PromptWindow, *, source: str) -> Extract
     return parse_fact_rows(whole.text, window, source=source, cut=whole.cut)
 
 
-def facts_alone(answer: Answer) -> str | None:
+def facts_alone(answer: Answer, *, blank: bool) -> str | None:
     """
     Return the rows of an answer that holds facts and nothing else, ``NONE`` for one that says nothing; else ``None``.
 
-    An extractor of one's own may answer so whatever it is asked for.
+    An extractor of one's own may answer so whatever it is asked for.  Only with *blank* an empty text says nothing: a
+    model that was asked for a summary as well has failed.
     """
     inner = strip_fences(answer.text).strip()
     if answer.finish != "stop" or is_refusal(inner):
         return None
-    if says_nothing(answer) or is_empty_answer(inner):
+    if is_empty_answer(inner) if answer.text.strip() else blank:
         return "NONE"
     if any(parse_parts(inner)):
         return None

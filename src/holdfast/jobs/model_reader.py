@@ -37,6 +37,7 @@ from ..digest.summarize import (
 from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
+from ..llm import FunctionModel
 from ..llm.prompt_lines import (
     fact_language_lines,
     format_sections,
@@ -388,7 +389,7 @@ class ModelReader:
         unread = max(span[0], excerpt.row.read_seq + 1 if excerpt.row else 0)
         text = format_sections(self._sections(scope, excerpt, whole=True, unread=unread))
         answer = self.client.ask(scope, self.client.request("combined", prompt, text, key, constant=categories))
-        alone = fact_answers.facts_alone(answer)
+        alone = fact_answers.facts_alone(answer, blank=isinstance(self.client.model, FunctionModel))
         whole = answer_text(answer) if alone is None else AnswerText(alone, cut=False)
         parts = parse_parts(whole.text) if alone is None else {"episodes": "", "facts": alone}
         last = [name for name in parts if name][-1:]
