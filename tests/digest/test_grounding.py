@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.digest.grounding import ground
+from holdfast.digest.grounding import ground, verify_translation
 from holdfast.types import Candidate, Message
 
 TEXT = "Well, I live in Lisbon.\nAnd I'm vegan."
@@ -131,3 +131,53 @@ def test_order_is_kept() -> None:
     good, _ = ground([vegan, LISBON], {3: SAID}, min_confidence=0.7)
 
     assert [candidate for candidate, _ in good] == [vegan, LISBON]
+
+
+def refusal(content: str, quote: str, said: str, category: str = "context", key: str = "") -> str:
+    """Return why an English claim of *content* is refused: a sentence, or with *key* a value."""
+    claim = Candidate(
+        kind="attribute" if key else "statement",
+        subject="self",
+        category=category,
+        key=key,
+        value=said if key else "",
+        text=said,
+        confidence=0.9,
+        seq=1,
+        quote=quote,
+        start=content.index(quote),
+    )
+    message = Message("user", content, seq=1, conversation="c")
+    return verify_translation(claim, message, [content], "en").split(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "said"),
+    [
+        ("Ich rauche nicht.", "Ich rauche", "Smokes."),
+        ("Ich esse Fleisch seit Jahren nicht mehr.", "Ich esse Fleisch", "Eats meat."),
+        ("Moi je mange pas de porc.", "je mange", "Eats pork."),
+        ("저는 고기를 먹지 않아요.", "고기를 먹지", "Eats meat."),
+        ("私は肉を食べません。", "私は肉を食べ", "Eats meat."),
+    ],
+)
+def test_a_translation_heeds_the_no_behind_its_quote(content: str, quote: str, said: str) -> None:
+    """The rest of the clause is the quote's."""
+    assert refusal(content, quote, said) == "negation-not-said"
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "said"),
+    [
+        ("Ich esse Fisch und kein Fleisch.", "Ich esse Fisch", "Eats fish."),
+        ("Ich rauche nicht.", "Ich rauche", "Does not smoke."),
+        ("Ich wohne in Berlin. Ich rauche nicht.", "Ich wohne in Berlin.", "Lives in Berlin."),
+        ("Vivo en Madrid sin coche.", "Vivo en Madrid", "Lives in Madrid."),
+        ("J'habite à Lyon parce que je n'aime pas Paris.", "J'habite à Lyon", "Lives in Lyon."),
+        ("고기를 먹고 생선은 안 먹어요.", "고기를 먹고", "Eats meat."),
+        ("魚は食べますが肉は食べません。", "魚は食べます", "Eats fish."),
+    ],
+)
+def test_the_no_of_another_clause_is_not_the_quotes(content: str, quote: str, said: str) -> None:
+    """A clause ends at a mark or before a word that begins the next."""
+    assert refusal(content, quote, said) == ""

@@ -249,7 +249,19 @@ _CAPITAL = re.compile(r"(?<![\w'’])[A-ZÀ-ÞĀ-ɏΑ-ΩА-Я][\w'’-]+")
 _STARTS = re.compile(r"(?:^|[.!?:;–—(\"“„«]\s*)$")
 # Where a value that begins with a capital is a name.
 _NAMED = frozenset("home identity family pets travel trip work job education tech technical contact".split())
-_CLAUSE = re.compile(r"[,;:.!?。，！？]|\b(?:but|and|although|because|pero|aber|mais|ma|mas|maar|ale)\b", re.IGNORECASE)
+_POINT = r"[;!?。，！？]|[,:.](?!\d)"
+_CLAUSE = re.compile(rf"{_POINT}|\b(?:but|and|although|because|pero|aber|mais|ma|mas|maar|ale)\b", re.IGNORECASE)
+# Where the clause of a quote ends behind it, in any language.
+_CLAUSE_END = re.compile(
+    rf"{_POINT}|\n|[，、]|\b(?:but|and|or|although|though|because|since|so|while|when|if|who|which|that|where|unless|aber|und|oder|weil|denn"
+    r"|sondern|pero|sino|y|o|ni|porque|cuando|si|que|donde|aunque|mais|et|ou|parce|car|quand|qui|où|ma|e|perch[eé]|che|quando|se|mas|pois"
+    r"|maar|en|want|omdat|ale|bo|но|и|потому)\b"
+    r"|(?<=고)\s+(?!싶|있|계|말)|(?<=지만)\s|(?<=데)\s|(?<=[^에]서)\s|(?<=니까)\s|(?<=며)\s|(?<=요)\s|(?<=다)\s"
+    r"|(?<=ます)が|(?<=です)が|けど|けれど|(?<=る)が|ので|但|而|可是|不过",
+    re.IGNORECASE,
+)
+_AROUND = 60  # characters of a clause before and behind its quote
+_LACKS = re.compile(r"(?<!\w)(?:without|sin|sans|ohne|senza|sem|zonder|bez|без)(?!\w)", re.IGNORECASE)
 
 
 def in_other_language(content: str, around: Iterable[str], language: str | None) -> bool:
@@ -334,15 +346,27 @@ def _turned_around(candidate: Candidate, message: Message, language: str) -> str
     code = (likely_languages(message.content[:400]) or [""])[0]
     if candidate.op == "retract" or code not in NEGATES or language not in NEGATES:
         return ""
-    before = message.content[max(0, candidate.start - 60) : candidate.start]
-    quote = _CLAUSE.split(before)[-1] + candidate.quote
+    before, behind = _clause_around(candidate, message)
     claim = f"{candidate.key.replace('_', ' ')} {candidate.value} {candidate.text}"
     denies = candidate.value.casefold() in ("false", "no") or " not " in f" {candidate.key.replace('_', ' ')} "
     denies = denies or _negates(candidate.text if candidate.kind != "attribute" else candidate.value, language)
-    denied = _negates(quote, code)
+    denied = _negates(before + candidate.quote + _LACKS.sub(" ", behind), code)
+    quote = before + candidate.quote
     if denies == denied or AVERSE.search(quote if denies else claim):
         return ""
     return NEGATION_NOT_QUOTED
+
+
+def _clause_around(candidate: Candidate, message: Message) -> tuple[str, str]:
+    """Return what stands before and behind the quote in its clause."""
+    end = candidate.start + len(candidate.quote)
+    before = message.content[max(0, candidate.start - _AROUND) : candidate.start]
+    ends = min(len(message.content), end + _AROUND)
+    if candidate.quote.rstrip().endswith((".", "!", "?", "。", "！", "？")):
+        ends = end
+    elif last := _CLAUSE_END.search(message.content, end, ends):
+        ends = last.start()
+    return _CLAUSE.split(before)[-1], message.content[end:ends]
 
 
 def _negates(text: str, code: str) -> bool:
