@@ -181,3 +181,87 @@ def test_a_translation_heeds_the_no_behind_its_quote(content: str, quote: str, s
 def test_the_no_of_another_clause_is_not_the_quotes(content: str, quote: str, said: str) -> None:
     """A clause ends at a mark or before a word that begins the next."""
     assert refusal(content, quote, said) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "said"),
+    [
+        ("Ich nehme 50 mg Sertralin, mein Bruder nimmt 100.", "Ich nehme 50 mg Sertralin", "Takes 100 mg sertraline."),
+        ("Ich nehme 7,5 mg Mirtazapin.", "Ich nehme 7,5 mg", "Takes 5.7 mg."),
+        ("Ich nehme 7,5 mg Mirtazapin.", "Ich nehme 7,5 mg", "Takes 5 mg."),
+        ("Tengo dos gatos.", "Tengo dos gatos", "Has five cats."),
+        ("Tengo dos gatos.", "Tengo dos gatos", "Has 5 cats."),
+        ("J'ai un chat.", "J'ai un chat", "Has 2 cats."),
+        ("고양이 두 마리가 있어요.", "고양이 두 마리가 있어요", "Has 3 cats."),
+        ("猫を二匹飼っています。", "猫を二匹飼っています", "Has 4 cats."),
+    ],
+)
+def test_a_translation_has_the_numbers_of_its_quote(content: str, quote: str, said: str) -> None:
+    """Whole numbers count, of the quote and its clause; no small one is free."""
+    assert refusal(content, quote, said) == "number-not-said"
+
+
+@pytest.mark.parametrize(
+    ("content", "quote", "said"),
+    [
+        ("Ich nehme 7,5 mg Mirtazapin.", "Mirtazapin", "Takes 7.5 mg mirtazapine."),
+        ("Ich bin dreiundzwanzig.", "Ich bin dreiundzwanzig", "Is 23 years old."),
+        ("Meine Tochter ist dreijährig.", "Meine Tochter ist dreijährig", "The daughter is 3 years old."),
+        ("Ich verdiene 1.000 Euro im Monat.", "Ich verdiene 1.000 Euro", "Earns 1,000 euros."),
+        ("Ich stehe um 7.30 Uhr auf.", "Ich stehe um 7.30 Uhr auf", "Gets up at 7:30."),
+        ("Ich arbeite ab 18 Uhr.", "Ich arbeite ab 18 Uhr", "Works from 6 pm."),
+        ("Tengo dos gatos.", "Tengo dos gatos", "Has two cats."),
+        ("Tengo cuarenta años.", "Tengo cuarenta años", "Is 40 years old."),
+        ("Me levanto a las siete y media.", "Me levanto a las siete y media", "Gets up at 7:30."),
+        ("J'ai trois enfants.", "J'ai trois enfants", "Has 3 children."),
+        ("J'habite ici depuis 12 ans.", "J'habite ici depuis 12 ans", "Has lived here for twelve years."),
+        ("고양이 두 마리가 있어요.", "고양이 두 마리가 있어요", "Has 2 cats."),
+        ("저는 스물다섯 살이에요.", "저는 스물다섯 살이에요", "Is 25 years old."),
+        ("猫を二匹飼っています。", "猫を二匹飼っています", "Has two cats."),
+        ("家賃は10万円です。", "家賃は10万円です", "Pays 100,000 yen of rent."),
+    ],
+)
+def test_a_number_may_be_a_word_in_one_language_and_digits_in_the_other(content: str, quote: str, said: str) -> None:
+    """Also with another mark in it, or of another clock."""
+    assert refusal(content, quote, said) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "category", "key"),
+    [
+        ("mi hermana Martha vive conmigo", "Martin", "family", "sister"),
+        ("me gusta mucho Queen", "Metallica", "interest", "likes"),
+        ("Ich bin allergisch gegen Penicillin", "Ibuprofen", "allergy", "allergic_to"),
+        ("Je suis allergique à la pénicilline", "aspirin", "allergy", "allergic_to"),
+        ("Ich nehme 50 mg Sertralin", "50 mg", "medication", "fluoxetine"),
+    ],
+)
+def test_a_translation_keeps_names_and_substances(content: str, said: str, category: str, key: str) -> None:
+    """Four equal letters make no name, and the first word of a value may be one."""
+    assert refusal(content, content, said, category, key) == "name-not-said"
+
+
+@pytest.mark.parametrize(
+    ("content", "said", "category", "key"),
+    [
+        ("Ich bin allergisch gegen Penicillin", "penicillin", "allergy", "allergic_to"),
+        ("Ich bin allergisch gegen Erdnüsse", "peanuts", "allergy", "allergic_to"),
+        ("Soy alérgica a las calabazas", "pumpkin", "allergy", "allergic_to"),
+        ("Je suis allergique à la pénicilline", "Penicillin", "allergy", "allergic_to"),
+        ("페니실린 알레르기가 있어요", "penicillin", "allergy", "allergic_to"),
+        ("ペニシリンアレルギーです", "penicillin", "allergy", "allergic_to"),
+        ("Ich nehme 50 mg Sertralin", "50 mg", "medication", "sertraline"),
+        ("Tomo morfina por la noche", "morphine", "medication", "takes"),
+        ("Ich nehme die Pille", "birth control", "medication", "takes"),
+        ("me gusta mucho Queen", "Queen", "interest", "likes"),
+        ("Me gusta mucho el jazz", "Jazz", "interest", "likes"),
+        ("Ich mag Käse", "Cheese", "food", "likes"),
+        ("J'adore les Beatles", "The Beatles", "interest", "likes"),
+        ("Vivo en Andalucía", "Andalusia", "home", "lives_in"),
+        ("Ich wohne in Argentinien", "Argentina", "home", "lives_in"),
+        ("저는 Queen을 좋아해요", "Queen", "interest", "likes"),
+    ],
+)
+def test_a_name_may_have_the_form_of_the_other_language(content: str, said: str, category: str, key: str) -> None:
+    """An ending, a particle, or the name of a land; what is no name may be any word."""
+    assert refusal(content, content, said, category, key) == ""

@@ -18,7 +18,7 @@ from dataclasses import replace
 from ..text.languages import AVERSE, EXONYMS, NEGATES, NOT_NEGATED
 from ..text.terms import fold_quotes, language_of, likely_languages
 from ..types import Candidate, Evidence, Message
-from .answers import MAX_SMALL_NUMBER, numbers_in
+from .amounts import holds_numbers
 from .authorship import BLANK, kind_of_text, masked
 from .second_look import (
     OF_OTHERS,
@@ -27,10 +27,10 @@ from .second_look import (
     SUPPOSED,
     WANTED,
     WISH,
+    dates_said,
     find_flaws,
     is_hedged,
     neutral_terms,
-    numbers_said,
     patterns_for,
     terms_of,
 )  # fmt: skip
@@ -247,6 +247,18 @@ _SHORT = 80  # characters; the language of fewer is a guess
 _LETTERED = re.compile(r"[A-Za-zÀ-ɏͰ-ӿ]")
 _CAPITAL = re.compile(r"(?<![\w'’])[A-ZÀ-ÞĀ-ɏΑ-ΩА-Я][\w'’-]+")
 _STARTS = re.compile(r"(?:^|[.!?:;–—(\"“„«]\s*)$")
+_LEAST_ROOT = 4  # letters that two forms of a name share
+_ENDING = re.compile(
+    r"(?:[aeiosnmryu]|as|es|os|en|er|em|om|ov|ow|am|ie|ia|us|um|is|ien|ya|io|eo|ne|na|no|te|ta|to|[а-я]{1,2}|[α-ω]{1,2})?"
+)
+_PARTICLE = re.compile(
+    r"(?<=[a-zß-ɏ\d])[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+$"
+)  # behind a name in Latin letters: Meko에서
+_SUBSTANCE = re.compile(
+    r"\w{2,}(?:cill?in|profen|m[iy]cin|xin|amin|formin|lin|pirin|[zs]ol|prim|amol|cain|codein|insulin|statin|pril)[eao]?s?"
+)
+_DRUG = re.compile(rf"{_SUBSTANCE.pattern}|\w{{4,}}(?:in|ine|ina|pram|pam|lol|id|ida|one|ona|yl)")
+_REMEDIES = frozenset("medicine medicina vaccine vacuna magnesium morning evening".split())
 # Where a value that begins with a capital is a name.
 _NAMED = frozenset("home identity family pets travel trip work job education tech technical contact".split())
 _POINT = r"[;!?。，！？]|[,:.](?!\d)"
@@ -286,7 +298,7 @@ def verify_translation(candidate: Candidate, message: Message, heard: Sequence[s
     said = candidate.value if candidate.kind == "attribute" else candidate.text
     return (
         _unstated(candidate, message, language)
-        or _unquoted_number(said, candidate.quote, message, heard)
+        or _unquoted_number(candidate, said, message, heard, language)
         or _unquoted_name(candidate, said, heard, language)
         or _turned_around(candidate, message, language)
     )
@@ -321,10 +333,13 @@ def _names_another(candidate: Candidate, message: Message, language: str) -> boo
     return bool(meant & named) or any(_is_held(name, quoted) for name in _names(candidate.text, first=False))
 
 
-def _unquoted_number(said: str, quote: str, message: Message, heard: Iterable[str]) -> str:
-    known = numbers_said(message) | numbers_in(heard)
-    least = 1 if re.search(r"\d", quote) else MAX_SMALL_NUMBER
-    return "" if all(n in known or n <= least for n in map(int, re.findall(r"\d{1,18}", said))) else NUMBER_NOT_QUOTED
+def _unquoted_number(candidate: Candidate, said: str, message: Message, heard: Iterable[str], language: str) -> str:
+    """Return why the numbers of a claim are not those of the quote, of its clause, or of a question that it answers."""
+    before, behind = _clause_around(candidate, message)
+    asked = [text for text in heard if text != message.content and text.rstrip().endswith(("?", "？"))]
+    quoted = "\n".join([before + candidate.quote + behind, *asked])
+    code = (likely_languages(message.content[:400]) or [""])[0]
+    return "" if holds_numbers(said, language, quoted, code, dates_said(message)) else NUMBER_NOT_QUOTED
 
 
 def _unquoted_name(candidate: Candidate, said: str, heard: Iterable[str], language: str) -> str:
@@ -337,8 +352,32 @@ def _unquoted_name(candidate: Candidate, said: str, heard: Iterable[str], langua
         names = [name for name in _names(candidate.quote, first=False) if _tells_name(name)]
         mine = _folded_words(said)
         return NAME_NOT_QUOTED if names and not any(_is_held(name, mine) for name in names) else ""
-    names = list(_names(said, first=attribute and candidate.category in _NAMED))
-    return NAME_NOT_QUOTED if any(_tells_name(name) and not _is_held(name, words) for name in names) else ""
+    if attribute and _unquoted_substance(candidate, words):
+        return NAME_NOT_QUOTED
+    first = attribute and (candidate.category in _NAMED or _names_what_is_lost(candidate, said))
+    return (
+        NAME_NOT_QUOTED
+        if any(_tells_name(name) and not _is_held(name, words) for name in _names(said, first=first))
+        else ""
+    )
+
+
+def _names_what_is_lost(candidate: Candidate, said: str) -> bool:
+    """Whether the quote names something and the claim holds none of its names; in German every noun has a capital."""
+    if (likely_languages(candidate.quote) or [""])[0] == "de":
+        return False
+    mine = _folded_words(said)
+    names = [name for name in _names(candidate.quote, first=False) if _tells_name(name)]
+    return bool(names) and not any(_is_held(name, mine) for name in names)
+
+
+def _unquoted_substance(candidate: Candidate, words: Collection[str]) -> bool:
+    """Whether a drug or an allergen is named that the quote does not name; those are spelled alike in most languages."""
+    pattern = {"medication": _DRUG, "allergy": _SUBSTANCE}.get(candidate.category)
+    if pattern is None:
+        return False
+    named = _folded_words(f"{candidate.key.replace('_', ' ')} {candidate.value}")
+    return any(pattern.fullmatch(name) and not _is_spelled(name, words) for name in named - _REMEDIES)
 
 
 def _turned_around(candidate: Candidate, message: Message, language: str) -> str:
@@ -391,13 +430,38 @@ def _is_held(name: str, words: Collection[str]) -> bool:
     for part in _folded_words(name):
         if part in words:
             return True
-        root = part[:4]
-        if len(root) == 4 and any(word.startswith(root) for word in words):
+        if any(_is_form(part, word) for word in words):
             return True
         for group in EXONYMS:
             if any(part.startswith(one) for one in group) and any(w.startswith(one) for w in words for one in group):
                 return True
     return False
+
+
+def _is_form(name: str, word: str) -> bool:
+    """Whether two words are one name with different endings: Martin and Martins, but not Martha."""
+    if name[:2] != word[:2]:
+        return False
+    name, word = (_PARTICLE.sub("", one) for one in (name, word))
+    if name == word:
+        return True
+    root = next(
+        (at for at, (one, other) in enumerate(zip(name, word, strict=False)) if one != other), min(len(name), len(word))
+    )
+    return (
+        root >= _LEAST_ROOT and _ENDING.fullmatch(name, root) is not None and _ENDING.fullmatch(word, root) is not None
+    )
+
+
+def _is_spelled(name: str, words: Collection[str]) -> bool:
+    """Whether the name of a substance begins like one of *words*, as it is spelled in any language."""
+    return any(_sound(one)[:_LEAST_ROOT] == _sound(name)[:_LEAST_ROOT] for one in words)
+
+
+def _sound(word: str) -> str:
+    for one, other in (("ph", "f"), ("th", "t"), ("y", "i"), ("k", "c"), ("z", "c")):
+        word = word.replace(one, other)
+    return word
 
 
 def _folded_words(text: str) -> frozenset[str]:

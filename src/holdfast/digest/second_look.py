@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 
 from ..clock import from_ms
@@ -323,13 +323,8 @@ def stated_numbers(message: Message) -> frozenset[int]:
 def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
     known = set(numbers_in([text]))
     known |= {1000 * number for number in known}  # "5k", "5 thousand"
-    codes = likely_languages(text[:400])[:1]
-    if at is not None and at.tzinfo is not None:
-        for code in codes:
-            for ahead in (False, True):
-                for span in find_times(text[:2000], at, code, ahead=ahead):
-                    known |= _date_numbers(span.from_ms) | _date_numbers(span.to_ms - 1)
-    for code in codes:
+    known |= _dated_numbers(text, at)
+    for code in likely_languages(text[:400])[:1]:
         spelled = date_words()[code].numbers if code in date_words() else {}
         plain = text.casefold()
         said = set(re.findall(r"\w+", plain)) if code not in ("zh", "ko", "ja") else plain
@@ -337,12 +332,34 @@ def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
     return frozenset(known)
 
 
+def _dated_numbers(text: str, at: datetime | None) -> set[int]:
+    found = set[int]()
+    if at is not None and at.tzinfo is not None:
+        for code in likely_languages(text[:400])[:1]:
+            for ahead in (False, True):
+                for span in find_times(text[:2000], at, code, ahead=ahead):
+                    found |= _date_numbers(span.from_ms) | _date_numbers(span.to_ms - 1)
+    return found
+
+
 def numbers_said(message: Message) -> frozenset[int]:
     """Return the numbers of a message, and those of its day."""
-    if message.at is None or message.at.tzinfo is None:
-        return stated_numbers(message)
-    day = {message.at.year + more for more in (-1, 0, 1)} | {message.at.month, message.at.day}
-    return stated_numbers(message) | day
+    return stated_numbers(message) | _day_numbers(message)
+
+
+_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # for dates that name their year
+
+
+def dates_said(message: Message) -> frozenset[int]:
+    """Return the numbers of the dates that a message names, and those of its day."""
+    return frozenset(_dated_numbers(message.content, message.at or _SOME_DAY)) | _day_numbers(message)
+
+
+def _day_numbers(message: Message) -> frozenset[int]:
+    at = message.at
+    if at is None or at.tzinfo is None:
+        return frozenset()
+    return frozenset((at.year - 1, at.year, at.year + 1, at.month, at.day))
 
 
 def _date_numbers(at_ms: int) -> set[int]:

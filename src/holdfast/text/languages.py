@@ -237,6 +237,17 @@ EXONYMS = tuple(
         "hague haag haye haya",
         "newyork new nueva nova",
         "tokyo tokio",
+        "andalu",
+        "argentin",
+        "catal katalon",
+        "bayern bavar bavier bavior",
+        "toscan toskan tuscan",
+        "californ kalifor",
+        "colomb kolumb",
+        "sicil sizil",
+        "canad kanad",
+        "croat kroat",
+        "czech tschech chec tchec cesk",
     )
 )
 
