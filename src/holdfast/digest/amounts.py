@@ -76,10 +76,10 @@ def _known(quoted: str, code: str) -> Iterator[str]:
                 yield from (_plain(str(round(float(one) * times, 6))) for one in readings)
     if _HALF.search(quoted):
         yield from ("0.5", "15", "30", "45")
-    words = date_words()[code].numbers if code in date_words() else {}
+    table = date_words()[code].numbers if code in date_words() else {}
     plain = quoted.casefold()
     heard = re.findall(r"\w+", plain)
-    for word, value in words.items():
+    for word, value in table.items():
         starts = len(word) >= _LEAST_PREFIX and any(one.startswith(word) for one in heard)
         if word in heard or starts or (code in _WIDE and word in plain):
             yield _plain(str(value))
