@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 from ..text.dates import date_words
 
 _NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
+_DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
 _GROUPED = re.compile(r"\d{1,3}(?:[.']\d{3})+")
 _THOUSANDS = (
     (r"k\b|thousand|tausend|mil\b|mille|mila|천|千", 1000),
@@ -57,8 +58,14 @@ def holds_numbers(said: str, language: str, quoted: str, code: str, dates: Colle
     for number, clock in _numbers(said):
         readings = _readings(number)
         if clock:
-            readings |= {str(int(one) + more) for one in readings if one.isdigit() for more in (-12, 12)}
-        if readings & (known | dated) or number.strip("0") == "" or (number.isdigit() and int(number[:9]) <= most):
+            readings |= {
+                str(int(one) + more) for one in readings if len(one) < 3 and one.isdigit() for more in (-12, 12)
+            }
+        if (
+            readings & (known | dated)
+            or number.strip("0") == ""
+            or (number.isdigit() and len(number) < 4 and int(number) <= most)
+        ):
             continue
         return False
     return all(str(number) in known | dated or number <= most for number in _spelled(said, language))
@@ -73,7 +80,7 @@ def _known(quoted: str, code: str) -> Iterator[str]:
             yield from re.findall(r"\d+", found.group())
         for words, times in _MANY:
             if words.match(quoted, found.end()):
-                yield from (_plain(str(round(float(one) * times, 6))) for one in readings)
+                yield from (_plain(f"{float(one) * times:.3f}") for one in readings if _DECIMAL.fullmatch(one))
     if _HALF.search(quoted):
         yield from ("0.5", "15", "30", "45")
     table = date_words()[code].numbers if code in date_words() else {}
