@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, TooLarge
 from holdfast.importers.decode import fields_of, unpack, unpickle
-from holdfast.importers.foreign import Mapped, NotOneDocument, SurveyedFile, detect, survey_file
+from holdfast.importers.foreign import Mapped, NotOneDocument, Source, SurveyedFile, detect, survey_file
+from holdfast.importers.items import title_of
 
 GOLDEN = Path(__file__).parent / "golden"
 ANA = Mapped({"Ana": "user", "Ana Silva": "user"})
@@ -292,6 +293,28 @@ def test_mem0s_history_gives_the_newest_text_of_each_memory(tmp_path: Path) -> N
     assert [one.why for one in found.left_out] == ["a memory that was deleted"]
 
 
+def test_mem0s_history_gives_memories_of_unknown_owners_only_to_whoever_asks_for_them(tmp_path: Path) -> None:
+    older = "UPDATE messages SET created_at = '2026-03-02T10:00:01+00:00';"
+    for number, script in enumerate((MEM0 + "DELETE FROM messages;", MEM0 + older)):
+        path = database(tmp_path / f"history{number}.db", script)
+        found, _ = read(path, tmp_path)
+        asked, _ = read(path, tmp_path, Mapped(of="(unknown)"))
+
+        assert (found.memories, "(unknown)" in found.users) == ([], False)
+        assert "it does not say whose memory it is" in found.left_out[0].why
+        assert [one.text for one in asked.memories] == ["Is vegetarian"]
+
+
+def test_a_change_without_text_in_mem0s_history_costs_only_itself(tmp_path: Path) -> None:
+    empty = (
+        "INSERT INTO history VALUES ('4', 'm3', NULL, NULL, 'ADD', '2026-03-04T10:00:00+00:00', NULL, 0, NULL, NULL);"
+    )
+    found, _ = read(database(tmp_path / "history.db", MEM0 + empty), tmp_path)
+
+    assert [one.text for one in found.memories] == ["Is vegetarian"]
+    assert "history row 4" in found.survey.bad[0].problem
+
+
 def test_mem0s_history_of_several_users_gives_nobody_the_memories_of_another(tmp_path: Path) -> None:
     other = "INSERT INTO messages VALUES ('2', 'user_id=bo', 'user', 'Hi.', NULL, '2026-03-01T10:00:00+00:00');"
     found, _ = read(database(tmp_path / "history.db", MEM0 + other), tmp_path)
@@ -347,6 +370,12 @@ class Runs:
 def test_a_pickle_runs_nothing() -> None:
     assert fields_of(unpickle(pickle.dumps(Runs()))) == {}
     assert fields_of(unpickle(pickle.dumps(Point({"data": "x"}))))["payload"] == {"data": "x"}
+
+
+@pytest.mark.parametrize("code", [b"r\xff\xff\xff\x7f", b"p2000000000\n", b"\x96" + b"\xff" * 7 + b"\x7f"])
+def test_a_pickle_cannot_claim_memory(code: bytes) -> None:
+    with pytest.raises(ValueError, match=r"no pickle that can be read|expected"):
+        unpickle(b"\x80\x02K\x01" + code + b".")
 
 
 def test_damaged_msgpack_is_an_error_and_no_loop() -> None:
@@ -422,3 +451,95 @@ def test_the_reading_of_a_long_file_says_how_far_it_is(tmp_path: Path) -> None:
     survey_file(tmp_path / "x.json", "chat", Mapped(), tmp_path / "lines.jsonl", seen.append)
 
     assert seen == [500, 1_000]
+
+
+def test_strangers_in_one_kind_of_file_are_not_assigned_by_the_user_of_another(tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    for name in ("openwebui.json", "whatsapp-ios.txt"):
+        shutil.copy(GOLDEN / name, folder / name)
+
+    assert read(folder, tmp_path, Mapped())[0].unassigned
+    assert not read(folder, tmp_path)[0].unassigned
+
+
+@pytest.mark.parametrize("name", ["chat.log", "chat", "chat.md.bak"])
+def test_a_file_under_another_name_is_read_as_what_it_is(tmp_path: Path, name: str) -> None:
+    shutil.copy(GOLDEN / "whatsapp-android.txt", tmp_path / name)
+    found, said = read(tmp_path / name, tmp_path)
+
+    assert (found.format, said) == ("whatsapp", [PORTO, NOTED])
+
+
+DAMAGED = [
+    ("memory.md", "# Caf\u00e9\n".encode("latin-1")),
+    ("x.omi.jsonl", b'{"format": "open-memory-interchange"}\n{"content": "Caf\xe9"}\n'),
+    ("x.pkl", b"\0no pickle"),
+    ("x.json", b'{"messages": [{"role": "user", "content": "x", "at": 1e999}]}'),
+]
+
+
+@pytest.mark.parametrize(("name", "raw"), DAMAGED, ids=[case[0] for case in DAMAGED])
+def test_a_file_that_cannot_be_read_is_an_error_in_words(tmp_path: Path, name: str, raw: bytes) -> None:
+    (tmp_path / name).write_bytes(raw)
+
+    with pytest.raises(BadInput, match="unexpected structure"):
+        read(tmp_path / name, tmp_path)
+
+
+def test_a_slack_user_without_an_id_costs_no_message(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "slack", tmp_path / "slack")
+    people = json.loads((tmp_path / "slack" / "users.json").read_text())
+    (tmp_path / "slack" / "users.json").write_text(json.dumps([{"name": "x"}, 7, *people]))
+    (tmp_path / "slack" / "general" / "2026-03-09.json").write_text("null")
+    found, said = read(tmp_path / "slack", tmp_path)
+
+    assert NOTED in said
+    assert len(found.survey.bad) == 1
+
+
+def test_odd_checkpoints_cost_only_themselves(tmp_path: Path) -> None:
+    rows = [
+        ("a", "[1]"),
+        ("b", '{"channel_values": []}'),
+        ("c", '{"ts": "soon", "channel_values": {"messages": [%s]}}'),
+    ]
+    rows[2] = ("c", rows[2][1] % '{"type": "human", "content": "I live in Porto.", "id": "1"}')
+    path = database(
+        tmp_path / "x.db",
+        "CREATE TABLE checkpoints (thread_id, checkpoint_ns, checkpoint_id, type, checkpoint, metadata);",
+        *[("INSERT INTO checkpoints VALUES (?, '', '1', 'json', ?, '{}')", row) for row in rows],
+    )
+
+    assert read(path, tmp_path)[1] == [PORTO]
+
+
+def test_the_files_of_an_archive_are_listed_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[int] = []
+    names = Source.names
+    monkeypatch.setattr(Source, "names", lambda self: listed.append(1) or names(self))
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("_chat.txt", "\n".join(f"01/13/26, 10:{n:02} - Ana: null" for n in range(50)))
+        archive.writestr("b.txt", "x")
+    read(tmp_path / "x.zip", tmp_path)
+
+    assert len(listed) < 10
+
+
+def test_an_archive_is_measured_whatever_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit, name in (("MAX_UNPACKED_BYTES", "A.MD"), ("MAX_UNPACKED_BYTES", "a.markdown"), ("MAX_ENTRIES", "a.md")):
+        with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+            archive.writestr(name, "- I live in Porto.")
+            archive.writestr("b.md", "- x")
+        with monkeypatch.context() as limited:
+            limited.setattr(f"holdfast.importers.foreign.{limit}", {"MAX_ENTRIES": 1}.get(limit, 19))
+            with pytest.raises(TooLarge):
+                Source(tmp_path / "x.zip").names()
+
+
+def test_conversations_of_equal_titles_stay_apart() -> None:
+    keys = ("1234567890123", "1234567899999", "conversation-1", "conversation-2", "chat-00001", "chat-00002")
+    assert len({title_of("Trip", key) for key in keys}) == len(keys)
+    assert title_of("Trip", "abcdef01-1111-4111-8111-111111111111") == "Trip (abcdef01)"
+    assert title_of("x" * 150 + "a") != title_of("x" * 150 + "b")
+    assert title_of("Trip", "Trip") == title_of("Trip") == "Trip"

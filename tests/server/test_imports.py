@@ -39,7 +39,7 @@ def node(key, parent, role, text, at=1_700_000_000, **metadata):
 CHATGPT = [
     {
         "title": "Trip",
-        "conversation_id": "abcdef0123456789",
+        "conversation_id": "abcdef01-2345-4678-8abc-def012345678",
         "current_node": "d",
         "mapping": {
             "root": {"id": "root", "parent": None, "message": None},

@@ -19,6 +19,8 @@ from ..errors import BadInput
 from .assistants import read_openwebui_chat
 from .decode import fields_of, unpack, unpickle
 from .items import (
+    NOBODY,
+    SHAPE_ERRORS,
     DamagedItem,
     ImportedMessage,
     Item,
@@ -80,42 +82,53 @@ def read_mem0_history(place: Place, path: Path) -> Iterator[Item]:
     """
     Read mem0's ``history.db``: the last messages of each user, and what is remembered after every change.
 
-    Its memories name no user, so they are taken only where the messages are of one user at most.
+    Its memories name no user.  Those since the oldest message are of the one user whose messages there are; where there are
+    messages of several, nobody is given any; all others are of `NOBODY`.
     """
     with opened(path) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        scopes = set()
+        since: dict[str, str] = {}
         if "messages" in tables:
+            query = "SELECT session_scope, MIN(created_at) FROM messages GROUP BY session_scope"
+            for scope, at in connection.execute(query):
+                since[_mem0_owner(scope)] = min(str(at or ""), since.get(_mem0_owner(scope), str(at or "")))
             query = "SELECT rowid AS n, * FROM messages ORDER BY session_scope, created_at, n"
-            for item in _each_row((*place, "messages"), _rows(connection, query), _mem0_message, "n"):
-                if isinstance(item, ImportedMessage):
-                    scopes.add(item.of)
-                yield item
+            yield from _each_row((*place, "messages"), _rows(connection, query), _mem0_message, "n")
         newest: dict[str, tuple[Place, dict[str, Any]]] = {}
         query = "SELECT rowid AS n, * FROM history ORDER BY COALESCE(updated_at, created_at), n"
         for row in _rows(connection, query):
             newest.pop(row["memory_id"], None)
             newest[row["memory_id"]] = ((*place, "history", "row", row["n"]), row)
-        owner = next(iter(scopes)) if len(scopes) == 1 else ""
         for where, row in newest.values():
-            if row["event"] == "DELETE" or row["is_deleted"]:
-                yield LeftOut(where, "a memory that was deleted")
-            elif len(scopes) > 1:
-                yield LeftOut(where, _NO_USER)
-            else:
-                at = time_of(row["updated_at"] or row["created_at"])
-                yield memory_item(where, row["new_memory"], id=row["memory_id"], at=at, of=owner)
+            yield from guarded(where, row, partial(_mem0_change, since=since), "memory")
+
+
+def _mem0_change(place: Place, row: Any, since: Mapping[str, str]) -> Iterator[Item]:
+    if row["event"] == "DELETE" or row["is_deleted"]:
+        yield LeftOut(place, "a memory that was deleted")
+    elif len(since) > 1:
+        yield LeftOut(place, _NO_USER)
+    else:
+        at = time_of(row["updated_at"] or row["created_at"])
+        owner, oldest = next(iter(since.items()), ("", ""))
+        first = time_of(oldest)
+        theirs = owner and at is not None and first is not None and at >= first
+        yield memory_item(place, row["new_memory"], id=row["memory_id"], at=at, of=owner if theirs else NOBODY)
+
+
+def _mem0_owner(scope: Any) -> str:
+    found = _SCOPE.search(str(scope or ""))
+    return found[1] if found else str(scope or "")
 
 
 def _mem0_message(place: Place, row: Any) -> Iterator[Item]:
     scope = str(row["session_scope"] or "")
-    found = _SCOPE.search(scope)
     line = {"conversation": title_of(f"mem0 {scope}"), "role": role_of(row["role"]), "content": row["content"]}
     line |= {"at": iso_time(row["created_at"])} | ({"name": row["name"]} if row.get("name") else {})
     if not row["content"]:
         yield LeftOut(place, "a message without text")
         return
-    yield ImportedMessage(place, line, found[1] if found else scope)
+    yield ImportedMessage(place, line, _mem0_owner(scope))
 
 
 def read_qdrant(place: Place, path: Path) -> Iterator[Item]:
@@ -257,19 +270,24 @@ def _thread(last: Any, times: Mapping[str, str | None]) -> Iterator[Item]:
     except (ValueError, AttributeError):
         owner = ""
     for number, message in enumerate(messages):
-        at = iso_time(times.get(str(message.get("id"))))
+        at = _time_or_none(times.get(str(message.get("id"))))
         read = partial(_langchain_message, conversation=row["thread_id"], at=at, owner=owner)
         yield from guarded((*where, "message", number), message, read)
+
+
+def _time_or_none(value: Any) -> str | None:
+    try:
+        return iso_time(value)
+    except SHAPE_ERRORS:
+        return None
 
 
 def _checkpoint(row: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return the content of a checkpoint, or the problem with it."""
     kind, raw = row["type"], row["checkpoint"]
     try:
-        if kind == "json":
-            return json.loads(raw), ""
-        if kind == "msgpack":
-            found = unpack(raw)
+        if kind in ("json", "msgpack"):
+            found = json.loads(raw) if kind == "json" else unpack(raw)
             return (found, "") if isinstance(found, dict) else ({}, "the checkpoint is none")
     except (ValueError, TypeError, RecursionError) as error:
         return {}, f"the checkpoint cannot be read: {error}"
@@ -277,11 +295,14 @@ def _checkpoint(row: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _messages_in(state: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = (state.get("channel_values") or {}).get("messages") or []
+    values = state.get("channel_values")
+    found = values.get("messages") if isinstance(values, dict) else None
     messages = []
     for one in found if isinstance(found, list) else []:
         if isinstance(one, dict) and isinstance(one.get("kwargs"), dict):  # LangChain's JSON: its class is its kind
-            one = {"type": str((one.get("id") or [""])[-1]).removesuffix("Message").lower()} | one["kwargs"]
+            path = one.get("id")
+            last = str(path[-1]) if isinstance(path, list) and path else ""
+            one = {"type": last.removesuffix("Message").lower()} | one["kwargs"]
         if isinstance(one, dict) and "content" in one:
             kind = str(one.get("class") or "").removesuffix("Message").lower()
             messages.append({"type": kind} | one)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 import struct
 from typing import Any
 
@@ -18,6 +19,9 @@ _NUMBERS |= {0xD2: ">i", 0xD3: ">q"}
 _FIXED_EXT = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 _DELTA_SNAPSHOT = 7
 _MAX_DEPTH = 100
+_SIZED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
+_UNREADABLE = (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError, ImportError)
+_UNREADABLE += (MemoryError, OverflowError, RecursionError)
 
 
 def unpack(raw: bytes) -> Any:
@@ -135,9 +139,22 @@ def unpickle(raw: bytes) -> Any:
         ValueError: it is damaged.
     """
     try:
+        _check_sizes(raw)
         return _PlainUnpickler(io.BytesIO(raw)).load()
-    except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError, ImportError) as error:
+    except _UNREADABLE as error:
         raise ValueError(f"it is no pickle that can be read ({type(error).__name__})") from error
+
+
+def _check_sizes(raw: bytes) -> None:
+    """
+    Walk a pickle without loading it: what it says of its sizes decides how much memory loading it takes.
+
+    Raises:
+        ValueError: it names a position or a size that lies beyond its own length.
+    """
+    for code, value, _at in pickletools.genops(raw):
+        if code.name in _SIZED and value is not None and int(value) > len(raw):
+            raise ValueError("it is no pickle that can be read (it says that it is larger than it is)")
 
 
 def fields_of(value: Any) -> dict[str, Any]:

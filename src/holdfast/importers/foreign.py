@@ -22,6 +22,7 @@ from .assistants import read_chatgpt, read_claude, read_librechat, read_messages
 from .databases import DATABASES, SQLITE_MAGIC, read_faiss, tables_of
 from .decode import unpickle
 from .items import (
+    NOBODY,
     OTHER_PERSON,
     DamagedItem,
     ImportedMemory,
@@ -99,6 +100,7 @@ LABELS: dict[Format, str] = {
 PEOPLE: frozenset[Format] = frozenset(("discord", "telegram", "whatsapp", "slack"))
 MAX_NAMES = 200
 MAX_UNPACKED_BYTES = 2**30
+MAX_ENTRIES = 100_000
 MAX_LOCATED_BYTES = 50_000_000
 _PEEK_BYTES = 65_536
 _SPLIT_LINES = 20_000
@@ -107,6 +109,10 @@ OTHER = ("tool", "system", "hidden")
 """Kinds of messages that are no talk between two."""
 _KIND_WORDS = {"tool": "tool output", "system": "a system message", "hidden": "hidden in the other program"}
 
+
+_OF_NOBODY = (
+    f'it does not say whose memory it is: import the vector store, or add --from-user "{NOBODY}" if all are of one user'
+)
 
 USUALLY_SKIPPED = frozenset(("tool", "hidden"))
 
@@ -145,6 +151,12 @@ class SurveyedFile:
     left_out: list[LeftOut] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     """The place of each line that was written."""
+    part: Format = "lines"
+    """The kind of the part that is being read."""
+    strangers: set[Format] = field(default_factory=set)
+    """The kinds in which someone talks of whom nobody has said who they are."""
+    spoken: set[Format] = field(default_factory=set)
+    """The kinds in which the user talks."""
     owners: list[str] = field(default_factory=list)
     """The user of the other program whose line it is, in the same order."""
     lines: dict[Place, int] = field(default_factory=dict)
@@ -155,7 +167,9 @@ class SurveyedFile:
     @property
     def unassigned(self) -> bool:
         """Whether people talk here of whom nobody has said which one is the user."""
-        return self.format in PEOPLE and bool(self.roles[OTHER_PERSON]) and not self.roles["user"]
+        if self.format in PEOPLE and self.roles[OTHER_PERSON] and not self.roles["user"]:
+            return True
+        return bool(self.strangers - self.spoken)
 
     def where(self, place: Place) -> str:
         """Return a place as users read it, after the name of what is imported."""
@@ -192,7 +206,9 @@ class Source:
             return [self.path.name]
         with zipfile.ZipFile(self.path) as archive:
             inside = [one for one in archive.infolist() if not one.is_dir() and "__MACOSX" not in one.filename]
-            if sum(one.file_size for one in inside if one.filename.endswith(_READ)) > MAX_UNPACKED_BYTES:
+            if len(inside) > MAX_ENTRIES:
+                raise TooLarge(f"the archive holds more than {MAX_ENTRIES:,} files", hint="split it")
+            if sum(one.file_size for one in inside if one.filename.lower().endswith(_READ)) > MAX_UNPACKED_BYTES:
                 raise TooLarge(f"the archive unpacks to more than {MAX_UNPACKED_BYTES:,} bytes", hint="split it")
             return sorted(one.filename for one in inside)
 
@@ -218,7 +234,7 @@ class Source:
         return _parsed(self.read(name), name)
 
 
-_READ = (".json", ".jsonl", ".txt", ".md")
+_READ = (".json", ".jsonl", ".txt", ".md", ".markdown")
 
 
 def _bounded(stream: IO[bytes]) -> bytes:
@@ -333,7 +349,7 @@ def _of_element(first: Any) -> Format | None:
 def _is_line(raw: bytes) -> bool:
     try:
         value = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and ("role" in value or "content" in value)
 
@@ -341,7 +357,7 @@ def _is_line(raw: bytes) -> bool:
 def _is_omi_lines(raw: bytes) -> bool:
     try:
         value = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and value.get("format") == "open-memory-interchange" and "memories" not in value
 
@@ -364,7 +380,7 @@ def detect(path: Path) -> Format:
     if head.startswith(SQLITE_MAGIC):
         return next(_parts(source))[0]
     if b"\0" in head:
-        if path.suffix == ".pkl":
+        if path.suffix.lower() == ".pkl":
             return "mem0-faiss"
         raise BadInput(
             "the file is neither text nor a ZIP archive", hint="choose a JSONL or JSON file, or an export's ZIP"
@@ -390,9 +406,13 @@ def detect(path: Path) -> Format:
     return "lines"  # lines, some of which are bad: reading them tells which
 
 
-def _parts(source: Source, mapped: Mapped | None = None) -> Iterator[tuple[Format, Iterator[Item]]]:
+def _parts(
+    source: Source, mapped: Mapped | None = None, detected: Format | None = None
+) -> Iterator[tuple[Format, Iterator[Item]]]:
     """
     Yield every part of a source that is known, its format first, with the items in it.
+
+    The format that was detected decides for a single file, whatever its name.
 
     Raises:
         BadInput: there is none.
@@ -405,7 +425,7 @@ def _parts(source: Source, mapped: Mapped | None = None) -> Iterator[tuple[Forma
     several = len(names) > 1 or source.is_archive or source.path.is_dir()
     bundle = _is_okf(source, names)
     for name in names:
-        for kind, items in _part(source, name, several, mapped):
+        for kind, items in _part(source, name, several, mapped, None if several else detected):
             known = True
             yield ("okf" if bundle and kind == "markdown" else kind), items
     if not known:
@@ -415,33 +435,35 @@ def _parts(source: Source, mapped: Mapped | None = None) -> Iterator[tuple[Forma
         )
 
 
-def _part(source: Source, name: str, several: bool, mapped: Mapped) -> Iterator[tuple[Format, Iterator[Item]]]:
+def _part(
+    source: Source, name: str, several: bool, mapped: Mapped, detected: Format | None
+) -> Iterator[tuple[Format, Iterator[Item]]]:
     last, place = name.rsplit("/", 1)[-1].lower(), (name,)
-    if last.endswith((".md", ".markdown")):
+    if detected == "markdown" or (detected is None and last.endswith((".md", ".markdown"))):
         reserved = several and last in ("log.md", "license.md", "readme.md")
         if not reserved:
-            yield "markdown", read_markdown(place, source.read(name))
-    elif last.endswith(".txt"):
+            yield "markdown", guarded(place, source.read(name), read_markdown, "file of Markdown")
+    elif detected == "whatsapp" or (detected is None and last.endswith(".txt")):
         raw = source.read(name)
         if is_whatsapp(raw[:_PEEK_BYTES].decode("utf-8", "replace")):
             yield "whatsapp", read_whatsapp(place, raw, day_first=mapped.day_first, zone=mapped.zone)
-    elif last.endswith(".pkl") and not source.is_archive:
-        yield "mem0-faiss", guarded(place, unpickle(source.read(name)), read_faiss, "mem0 store")
+    elif last.endswith(".pkl") and not source.is_archive and detected in (None, "mem0-faiss"):
+        yield "mem0-faiss", guarded(place, source.read(name), _read_pickle, "mem0 store")
     elif not source.is_archive and _begins(source.real_path(name), SQLITE_MAGIC):
         path = source.real_path(name)
         tables = tables_of(path)
         for table, (kind, read) in DATABASES.items():
             if table in tables:
-                yield kind, read(place, path)  # type: ignore[misc]
+                yield kind, guarded(place, path, read, "database of this kind")  # type: ignore[misc]
         if not several and not tables & DATABASES.keys():
             raise BadInput("the database is of no program that is known here", hint="the docs list those that are")
     elif last.endswith(".omi.jsonl"):
-        yield "omi", read_omi_lines(place, source.read(name))
+        yield "omi", guarded(place, source.read(name), read_omi_lines, "file of OMI")
     elif not several or (last.endswith(".json") and not last.startswith(("user.", "users.", "meta."))):
         try:
             raw = source.read(name)
             if not several and _is_omi_lines(raw.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]):
-                yield "omi", read_omi_lines(place, raw)
+                yield "omi", guarded(place, raw, read_omi_lines, "file of OMI")
                 return
             document = _parsed(raw, name)
             kind = _of_document(document)
@@ -453,6 +475,10 @@ def _part(source: Source, name: str, several: bool, mapped: Mapped) -> Iterator[
             yield kind, guarded(place, document, read_pam_conversation, "conversation")
         elif kind != "user":
             yield kind, guarded(place, document, _READERS[kind], f"file of this kind ({LABELS[kind]})")
+
+
+def _read_pickle(place: Place, raw: bytes) -> Iterator[Item]:
+    yield from read_faiss(place, unpickle(raw))
 
 
 def _begins(path: Path, mark: bytes) -> bool:
@@ -495,6 +521,8 @@ def survey_file(
                 damaged.append(item)
             elif isinstance(item, LeftOut):
                 found.left_out.append(item)
+            elif item.of == NOBODY != mapped.of:
+                found.left_out.append(LeftOut(item.place, _OF_NOBODY))
             else:
                 found.users[item.of] += 1
                 if mapped.of is not None and item.of != mapped.of:
@@ -549,8 +577,8 @@ def _items(source: Source, found: SurveyedFile, mapped: Mapped) -> Iterator[Item
                 yield ImportedMessage((source.path.name, "line", number), _loaded(raw))
         return
     found.files = 0
-    for _kind, items in _parts(source, mapped):
-        found.files += 1
+    for kind, items in _parts(source, mapped, found.format):
+        found.files, found.part = found.files + 1, kind
         yield from items
 
 
@@ -576,6 +604,10 @@ def _write(found: SurveyedFile, item: ImportedMessage, mapped: Mapped, out: IO[b
     if line is None:
         found.left_out.append(LeftOut(item.place, why))
         return
+    if line.get("role") == "user":
+        found.spoken.add(found.part)
+    elif item.line.get("role") == OTHER_PERSON and item.line.get("name") not in mapped.names:
+        found.strangers.add(found.part)
     found.roles[str(line.get("role"))] += item.line.get("role") == OTHER_PERSON and line.get("role") == "user"
     out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
     found.places.append(item.place)
@@ -587,8 +619,9 @@ def _locate(source: Source, found: SurveyedFile, damaged: list[DamagedItem]) -> 
     wanted: dict[str, list[Place]] = {}
     places = [one.place for one in found.left_out] + [one.place for one in damaged]
     places += [found.places[bad.number - 1] for bad in found.survey.bad]
+    alone = bool(places) and len(source.names()) == 1
     for place in places:
-        if str(place[0]).endswith(".json") or (len(source.names()) == 1 and len(place) > 1 and place[-2] != "line"):
+        if str(place[0]).endswith(".json") or (alone and len(place) > 1 and place[-2] != "line"):
             wanted.setdefault(str(place[0]), []).append(place)
         elif len(place) > 2 and place[-2] == "line" and len(place) == 3:
             found.lines[place] = int(place[-1])

@@ -6,7 +6,9 @@ A place is the file's name, then keys and positions within it.  This module know
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,13 +16,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from ..errors import BadInput
+
 Place = tuple[str | int, ...]
 SHAPE_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
 ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "developer": "system", "function": "tool"}
 OTHER_PERSON = "other"
 """The role of a speaker of whom the file does not say whether they are the user."""
+NOBODY = "(unknown)"
+"""The user of memories of which a file does not say whose they are: they are taken only by whoever asks for this user."""
 
+MAX_TITLE_CHARS = 150
+MAX_KEY_CHARS = 12
 _LATEST_S = 4e9
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _ABOUT_THE_USER = re.compile(r"(?:the )?user (?=[a-z])", re.IGNORECASE)
 
@@ -81,6 +90,10 @@ def guarded(
     """Read one value; it is damaged when it has another shape."""
     try:
         yield from read(place, value)
+    except BadInput:
+        raise  # about the whole file
+    except UnicodeDecodeError:
+        yield DamagedItem(place, f"it is not UTF-8, so it is no {what} that can be read", "save it as UTF-8")
     except SHAPE_ERRORS as error:
         yield DamagedItem(place, f"it does not have the shape of a {what} ({type(error).__name__})")
 
@@ -131,6 +144,8 @@ def iso_time(value: Any, zone: Any = UTC) -> str | None:
     if isinstance(value, str) and re.fullmatch(r"\d{9,19}(?:\.\d+)?", value):
         value = float(value)
     if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise ValueError("no time is infinite")
         while value > _LATEST_S:
             value /= 1000
         return datetime.fromtimestamp(value, UTC).isoformat() if value > 0 else None
@@ -146,9 +161,15 @@ def time_of(value: Any) -> datetime | None:
 
 def title_of(name: object, key: object = "") -> str:
     """Return a conversation's name: printable, short, and unique by its key where titles are the same."""
-    clean = "".join(letter for letter in str(name or "") if letter.isprintable()).strip()[:150] or "conversation"
-    short = str(key or "")
-    return f"{clean} ({short[:8]})" if short and short != clean else clean
+    whole = "".join(letter for letter in str(name or "") if letter.isprintable()).strip() or "conversation"
+    clean, short = whole[:MAX_TITLE_CHARS], str(key or "")
+    if short == whole or not short:
+        return clean if clean == whole else f"{clean} ({_digest(whole)})"
+    return f"{clean} ({short[:8] if _UUID.match(short) else short if len(short) <= MAX_KEY_CHARS else _digest(short)})"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def show_place(place: Place, line: int | None = None) -> str:

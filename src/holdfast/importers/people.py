@@ -16,7 +16,18 @@ from functools import partial
 from typing import Any
 
 from ..errors import BadInput
-from .items import OTHER_PERSON, DamagedItem, ImportedMessage, Item, LeftOut, Place, iso_time, read_each, title_of
+from .items import (
+    OTHER_PERSON,
+    DamagedItem,
+    ImportedMessage,
+    Item,
+    LeftOut,
+    Place,
+    guarded,
+    iso_time,
+    read_each,
+    title_of,
+)
 
 
 def read_discord(place: Place, document: Any) -> Iterator[Item]:
@@ -213,15 +224,19 @@ def read_slack(names: list[str], load: Callable[[str], Any]) -> Iterator[Item]:
     people: dict[str, tuple[str, bool]] = {}
     for name in names:
         if name.rsplit("/", 1)[-1] == "users.json":
-            for one in load(name):
-                profile = one.get("profile") or {}
+            rows = load(name)
+            for one in rows if isinstance(rows, list) else ():
+                if not isinstance(one, dict) or "id" not in one:
+                    continue
+                profile = one["profile"] if isinstance(one.get("profile"), dict) else {}
                 shown = profile.get("display_name") or profile.get("real_name") or one.get("name") or one["id"]
                 people[str(one["id"])] = (str(shown), bool(one.get("is_bot")))
     for name in sorted(names):
         found = SLACK_DAY.fullmatch(name)
         if found is not None:
             channel = "#" + found["channel"]
-            yield from read_each((name,), load(name), partial(_slack_message, channel=channel, people=people))
+            read = partial(_slack_message, channel=channel, people=people)
+            yield from guarded((name,), load(name), partial(read_each, read=read), "day of a channel")
 
 
 def _slack_message(place: Place, message: Any, channel: str, people: Mapping[str, tuple[str, bool]]) -> Iterator[Item]:

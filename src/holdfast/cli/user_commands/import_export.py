@@ -312,7 +312,7 @@ def _parts_of(
         raise CommandError(
             "no-user", f"{name} holds nothing of {reading.mapped.of!r}", hint=f"it names {_few([*found.users])}"
         )
-    if not reading.all_users:
+    if not (reading.all_users and found.users):
         stream = stack.enter_context(lines.open("rb"))
         return [ImportFile(name, stream, conversation, found.survey, found, tuple(found.memories), skipped=skipped)]
     parts = []
