@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import pickle
 import re
 import time
 
@@ -130,3 +131,21 @@ class TestLimits:
         assert uploaded(browser, LINES * 20).status_code == 200
         assert uploaded(browser, LINES * 100).status_code == 413
         assert browser.post("/dashboard/jobs", data={"do": "x" * 2_000}).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says"),
+    [
+        ("Trip with Bo.txt", b"13/01/2026, 10:00 - Ana: I live in Porto.\n", "WhatsApp chat"),
+        ("MEMORY.md", b"# Me\n\n- I live in Porto.\n", "Markdown memory files"),
+        ("x.omi.jsonl", b'{"format": "open-memory-interchange"}\n{"id": "1", "content": "Is vegan"}\n', "OMI"),
+        ("mem0.pkl", pickle.dumps(({"a": {"data": "Is vegan"}}, {})), "FAISS"),
+        ("../../..", LINES, "JSONL, one message a line"),
+    ],
+)
+def test_the_ending_of_an_upload_tells_its_format(sign_in, name, data, says):
+    page = uploaded(sign_in(), data, name)
+
+    assert says in words(page)
+    assert "cannot be read" not in words(page)
+    assert "unexpected structure" not in words(page)

@@ -41,6 +41,8 @@ NAMES_SHOWN = 50
 MAX_KEPT = 20
 MAX_AGE_S = 24 * 3600
 MAX_NAME_CHARS = 100
+MAX_STEM_CHARS = 50  # of at most four bytes each
+ENDINGS = (".omi.jsonl", ".jsonl", ".json", ".markdown", ".md", ".txt", ".pkl", ".zip", ".db", ".sqlite", ".sqlite3")
 LEARNING_S = 2.0
 KINDS = {"tool": "Tool output", "system": "System messages", "hidden": "Messages hidden in the other program"}
 NOTICES = {
@@ -254,7 +256,8 @@ class Import:
 
     @property
     def upload(self) -> Path:
-        return self.folder / "upload"
+        """The file, under its own name as far as that is plain: its ending tells some formats apart."""
+        return self.folder / "upload" / _file_name(self.name)
 
     @property
     def lines(self) -> Path:
@@ -290,6 +293,7 @@ class Imports:
             folder = self._root / key
             folder.mkdir(mode=0o700)
         one = Import(key, _clean_name(name), 0, org, folder, now, ImportTarget("", org, bot, conversation=_stem(name)))
+        one.upload.parent.mkdir(mode=0o700)
         with one.upload.open("wb") as out:
             shutil.copyfileobj(stream, out, 2**20)
         one.bytes = one.upload.stat().st_size
@@ -437,6 +441,13 @@ def _report(one: Import) -> dict[str, Any]:
 def _clean_name(name: str) -> str:
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(letter for letter in last if letter.isprintable())[:MAX_NAME_CHARS] or "file"
+
+
+def _file_name(name: str) -> str:
+    """Return a name for a file on this machine: its plain letters, and an ending that is known here."""
+    ending = next((one for one in ENDINGS if name.lower().endswith(one)), "")
+    stem = "".join(letter if letter.isalnum() or letter in " -_" else "_" for letter in name[: len(name) - len(ending)])
+    return (stem.strip()[:MAX_STEM_CHARS] or "upload") + ending
 
 
 def _stem(name: str) -> str:
