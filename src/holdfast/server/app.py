@@ -84,7 +84,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     quotas = Quotas(memory.admin.keys, settings)
     proxy = Proxy(memory, settings, quotas)
     app = FastAPI(
-        lifespan=lambda _app: _life(assistant.session_manager, tasks, imports, proxy.pool, tail),
+        lifespan=lambda app: _life(app, assistant.session_manager, tasks, proxy.pool, tail),
         title="Holdfast",
         version=__version__,
         summary="Conversation memory for chatbots: every turn kept, every fact current, every prompt within budget.",
@@ -129,7 +129,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 
 
 @asynccontextmanager
-async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail: EventFeed) -> AsyncIterator[None]:
+async def _life(app: FastAPI, sessions: Any, tasks: Tasks, pool: Pool, tail: EventFeed) -> AsyncIterator[None]:
     async with sessions.run():
         try:
             yield
@@ -137,7 +137,8 @@ async def _life(sessions: Any, tasks: Tasks, imports: Imports, pool: Pool, tail:
             tail.close()
             await pool.close()
             await run_in_threadpool(tasks.close)
-            await run_in_threadpool(imports.close)
+            await run_in_threadpool(app.state.imports.close)
+            await run_in_threadpool(app.state.counts.close)
 
 
 def described(app: FastAPI) -> dict[str, Any]:

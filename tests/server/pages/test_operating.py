@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import html
 import re
+import threading
 from collections import Counter
 
 import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Config, Memory
+from holdfast.errors import BadInput
 from holdfast.llm.protocol import BadAnswer, ModelError
 from holdfast.server.app import create_app
+from holdfast.server.gate import Grant
 from holdfast.server.pages.home import Counts
+from holdfast.server.pages.metrics import key_of
 from holdfast.server.pages.settings import format_setting
 from holdfast.server.pages.transcript import word_diff
+from holdfast.server.schemas import Caller
 from holdfast.testing.model import ScriptedModel
 
 from ..conftest import BASE
@@ -367,3 +372,31 @@ def _browse(memory, settings, path, data=None):
     with TestClient(app, base_url=BASE, headers=BROWSER) as browser:
         browser.post("/sign-in", data={"key": memory.admin.keys.create("operator").key})
         return browser.get(path) if data is None else browser.post(path, data=data)
+
+
+@pytest.mark.parametrize("query", ["since=2999-01-01", "since=1969-12-31", "until=0001-01-01"])
+def test_days_without_figures_are_refused(sign_in, told, query):
+    assert sign_in().get(f"/dashboard/metrics?{query}").status_code == 422
+
+
+def test_figures_are_kept_for_those_to_whom_they_were_granted():
+    one, other = (Caller(None, Grant(None, org, "default", None, None)) for org in ("acme", "other"))
+
+    assert key_of(one, {}) != key_of(other, {})
+
+
+def test_a_count_that_fails_says_so_and_is_not_begun_again():
+    begun = []
+
+    def fail():
+        begun.append(threading.current_thread())
+        raise BadInput("no such days")
+
+    counts = Counts(patience_s=60)
+    for _ in range(3):
+        with pytest.raises(BadInput, match="no such days"):
+            counts.get("x", fail)
+    counts.close()
+
+    assert len(begun) == 1
+    assert not begun[0].is_alive()

@@ -7,6 +7,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
@@ -16,7 +17,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from ...clock import from_ms
-from ...errors import Conflict, HoldfastError
+from ...errors import Conflict
 from ...memory import Memory
 from ...reports import Activity, Backlog, Event, Usage
 from ...types import BY_HAND_CONVERSATION
@@ -34,6 +35,7 @@ WEEK = 7
 FRESH_S = 20.0  # for so long counts are shown before they are counted again
 PATIENCE_S = 0.15  # that a page waits for counts; then it shows that it counts
 MAX_KEPT = 64
+MAX_COUNTING = 2  # counts that are made at once
 NEWEST, LISTED = 12, 200
 
 # The figures of a week: title, the kinds of events, and how a page says what they are.
@@ -77,6 +79,7 @@ class Kept:
     """A count and when it was made; ``value`` is ``None`` until the first one is there."""
 
     value: Any = None
+    error: Exception | None = None
     at: float = float("-inf")
     running: bool = False
     ready: threading.Event = field(default_factory=threading.Event)
@@ -89,9 +92,15 @@ class Counts:
         self.fresh_s, self.patience_s = fresh_s, patience_s
         self._lock = threading.Lock()
         self._kept: dict[object, Kept] = {}
+        self._pool = ThreadPoolExecutor(MAX_COUNTING, thread_name_prefix="counts-of-pages")
 
     def get(self, key: object, count: Callable[[], object]) -> Any:
-        """Return the newest count of *key*; ``None`` while the first is being made."""
+        """
+        Return the newest count of *key*; ``None`` while the first is being made.
+
+        Raises:
+            Exception: what counting raised, where there is no earlier count.
+        """
         with self._lock:
             while len(self._kept) > MAX_KEPT:
                 self._kept.pop(next(iter(self._kept)))
@@ -102,17 +111,24 @@ class Counts:
             if begin:
                 one.ready.clear()
         if begin:
-            threading.Thread(target=self._count, args=(one, count), name="counts-of-pages", daemon=True).start()
+            self._pool.submit(self._count, one, count)
         if old:
             one.ready.wait(self.patience_s)
+        if one.error is not None and one.value is None:
+            raise one.error
         return one.value
+
+    def close(self) -> None:
+        """Wait for the counts that are being made; begin no other."""
+        self._pool.shutdown(cancel_futures=True)
 
     def _count(self, one: Kept, count: Callable[[], object]) -> None:
         try:
-            one.value, one.at = count(), time.monotonic()
-        except HoldfastError:
-            pass  # the store was closed, or cannot be reached: the next page asks again
+            one.value, one.error = count(), None
+        except Exception as error:  # noqa: BLE001 - it is raised where the count is asked for
+            one.error = error
         finally:
+            one.at = time.monotonic()
             one.running = False
             one.ready.set()
 

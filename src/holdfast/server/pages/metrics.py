@@ -20,6 +20,7 @@ from .users import scope_fields, user_in_query
 table = RouteTable()
 PATH = "/dashboard/metrics"
 MAX_USERS = 200
+FIRST_YEAR = 1970
 MAX_DAYS = 366  # of a plot
 MAX_MODELS = 5  # with a line of their own
 ONE_UNIT = {"messages": "message", "replies": "reply"}
@@ -63,8 +64,9 @@ def metrics_page(request: Request, caller: CallerDep) -> Response:
     try:
         since, until = parse_day(query.get("since", "")), parse_day(query.get("until", ""))
         days_between(since, until)
-        plots = counts_of(request).get(("plots", *key_of(query)), lambda: count_plots(caller, query, since, until))
-        found = counts_of(request).get(("measures", *key_of(query)), lambda: measure(caller, query, since, until))
+        key, counts = key_of(caller, query), counts_of(request)
+        plots = counts.get(("plots", *key), lambda: count_plots(caller, query, since, until))
+        found = counts.get(("measures", *key), lambda: measure(caller, query, since, until))
     except BadInput as wrong:
         error = wrong.message
     return render(
@@ -84,9 +86,11 @@ def metrics_page(request: Request, caller: CallerDep) -> Response:
     )
 
 
-def key_of(query: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what counts of a query depend on."""
-    return tuple(query.get(name, "") for name in ("user", "org", "bot", "since", "until", "all"))
+def key_of(caller: Caller, query: Mapping[str, str]) -> tuple[str | None, ...]:
+    """Return what counts of a query depend on: whose memory was granted, and what was asked for."""
+    grant = caller.grant
+    asked = tuple(query.get(name, "") for name in ("user", "org", "bot", "since", "until", "all"))
+    return (grant.org, grant.bot, grant.user, grant.subject, *asked)
 
 
 def days_between(since: date | None, until: date | None) -> None:
@@ -94,8 +98,13 @@ def days_between(since: date | None, until: date | None) -> None:
     Check the dates of the form.
 
     Raises:
-        BadInput: they lie the wrong way round.
+        BadInput: they lie the wrong way round, before 1970, or in the future.
     """
+    for day in (since, until):
+        if day is not None and day.year < FIRST_YEAR:
+            raise BadInput(f"{day} lies before {FIRST_YEAR}")
+    if since is not None and since > datetime.now(UTC).date():
+        raise BadInput(f"since {since} lies in the future")
     if since is not None and until is not None and until < since:
         raise BadInput(f"until {until} lies before since {since}")
 
