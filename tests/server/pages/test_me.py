@@ -8,7 +8,9 @@ import tomllib
 
 import pytest
 
-from holdfast.server.pages.me import TEXT_FOLDER, load_texts
+from holdfast.server.pages.me import TEXT_FOLDER, load_texts, undo_correction
+from holdfast.types import FactChange
+from holdfast.user import User
 
 
 @pytest.fixture
@@ -227,3 +229,22 @@ def test_the_story_is_text_on_both_pages(me, memory, sign_in):
     for page in (me.get("/me"), sign_in("operator").get("/dashboard/users/ana")):
         assert "Lindau" in page.text
         assert "<img src=x" not in page.text
+
+
+def test_an_undo_that_is_refused_leaves_the_value_that_is_there(ana, monkeypatch):
+    home = fact(ana, "home")
+    made = ana.correct(home.id, value="Faro").fact
+    refused = FactChange("rejected", None, "never: a choice of the user")
+    monkeypatch.setattr(User, "restore", lambda *_args, **_more: refused)
+
+    assert undo_correction(ana, {"fact": home.id, "made": made.id}) is refused
+    assert fact(ana, "home").value == "Faro"
+
+
+def test_an_undo_of_what_was_forgotten_since_restores_all_the_same(me, ana):
+    home = fact(ana, "home")
+    made = ana.correct(home.id, value="Faro").fact
+    ana.forget(made.id)
+
+    assert post(me, "undo", fact=home.id, made=made.id).status_code == 200
+    assert fact(ana, "home").value == "Porto"

@@ -204,11 +204,21 @@ def _change(caller: Caller, form: Form) -> Done:
 
 def undo_correction(user: User, form: Form) -> FactChange:
     """Restore the corrected fact, and end the one that the correction made where both would be active."""
-    change = user.restore(form["fact"])
-    made = user.fact(form["made"]) if form.get("made") else None
-    if made is not None and made.live and made.id != form["fact"]:
-        user.never_true(made.id)
+    made = _found_fact(user, form.get("made", ""))
+    change = user.restore(form["fact"], if_version=seen_version(form))
+    if change.op == "rejected" or made is None or not made.live or made.id == form["fact"]:
+        return change
+    now = _found_fact(user, made.id)
+    if now is not None and now.live:
+        user.never_true(made.id, if_version=[now.version])
     return change
+
+
+def _found_fact(user: User, fact_id: str) -> Fact | None:
+    try:
+        return user.fact(fact_id) if fact_id else None
+    except NotFound:
+        return None
 
 
 def _undo(caller: Caller, form: Form) -> Done:
