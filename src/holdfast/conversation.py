@@ -416,10 +416,7 @@ class Conversation:
             ConfigError: this memory does not make that layer: no model for episodes, no embedder for vectors.
             Conflict: the user paused memory or opted out.
         """
-        first = 1 if start_seq is None else checked_count("start_seq", start_seq)
-        last = None if end_seq is None else checked_count("end_seq", end_seq)
-        if last is not None and last < first:
-            raise BadInput(f"end_seq {last} lies before start_seq {first}")
+        first, last = _checked_range(start_seq, end_seq)
         return self._engine.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
 
     def rebuilds(self) -> list[Rebuilt]:
@@ -436,6 +433,25 @@ class Conversation:
                 the user paused memory or opted out.
         """
         return self._engine.rebuilder.restore(self._scope, rebuild_id)
+
+
+def check_rebuild(chat: Conversation, layer: str, start_seq: int | None, end_seq: int | None) -> None:
+    """
+    Check that a range can be rebuilt, without an estimate.
+
+    Raises:
+        BadInput, ConfigError, Conflict: as `Conversation.rebuild`.
+    """
+    _checked_range(start_seq, end_seq)
+    chat._engine.work.of(chat._scope).rebuilder.check(chat._scope, layer)
+
+
+def _checked_range(start_seq: int | None, end_seq: int | None) -> tuple[int, int | None]:
+    first = 1 if start_seq is None else checked_count("start_seq", start_seq)
+    last = None if end_seq is None else checked_count("end_seq", end_seq)
+    if last is not None and last < first:
+        raise BadInput(f"end_seq {last} lies before start_seq {first}")
+    return first, last
 
 
 def conversation_state(row: ConversationRow) -> ConversationState:

@@ -314,7 +314,7 @@ class Rebuilder:
         self, scope: Scope, layer: str, start_seq: int, end_seq: int | None, *, dry_run: bool, progress: Progress | None
     ) -> RebuildReport:
         """Rebuild one layer of the scope's conversation; see `Conversation.rebuild`."""
-        self._check(scope, layer)
+        self.check(scope, layer)
         layers = [one for one in CHUNK_LAYERS if self.writer.makes(one)] if layer == "chunk" else [layer]
         spans = [(one, span) for one in layers for span in self.ranges(scope, one, start_seq, end_seq)]
         if dry_run:
@@ -336,7 +336,13 @@ class Rebuilder:
                 progress(number + 1, len(spans))
         return run.report(layer, rebuild_id)
 
-    def _check(self, scope: Scope, layer: str) -> None:
+    def check(self, scope: Scope, layer: str) -> None:
+        """
+        Check that a layer can be rebuilt now.
+
+        Raises:
+            BadInput, ConfigError, Conflict: as `Conversation.rebuild`.
+        """
         if layer not in LAYERS:
             raise BadInput(f"there is no layer {layer!r}", hint=f"use {', '.join(LAYERS)}")
         if layer == "vectors" and self.deps.embedder is None:
@@ -552,8 +558,9 @@ class Rebuilder:
                 place = (span.start_seq, span.end_seq, spans[0].start_seq, FACT_KINDS)
                 again = Rereading(*place, reading.source, reading.claims, reading.refused, reading.hints)
                 result = self._replace_facts(view, reading, again, kept, RebuiltPart("reb_trial", number))
-                if result is not None:
-                    found[span], kept = result[0].after, kept | result[1]
+                if result is None:
+                    raise _Trial({})  # the messages changed meanwhile: what some ranges would hold tells nothing
+                found[span], kept = result[0].after, kept | result[1]
             raise _Trial(found)
 
         try:

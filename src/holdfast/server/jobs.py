@@ -31,7 +31,7 @@ from starlette.responses import JSONResponse
 
 from ..admin import Operations
 from ..clock import from_ms, new_id, to_ms
-from ..conversation import Conversation
+from ..conversation import Conversation, check_rebuild
 from ..errors import Conflict, HoldfastError, KeyReused, NotFound, StoreError
 from ..memory import Memory
 from ..reports import (
@@ -479,9 +479,9 @@ def rebuilds_create(
 ) -> Response:
     """Rebuild one layer of a range, keeping the old version; with `dry_run`, estimate it."""
     span: dict[str, Any] = {"start_seq": body.start_seq, "end_seq": body.end_seq}
-    estimate = chat.rebuild(body.layer, **span, dry_run=True)
     if body.dry_run:
-        return _as_json(estimate)
+        return _as_json(chat.rebuild(body.layer, **span, dry_run=True))
+    check_rebuild(chat, body.layer, **span)
 
     def work(step: OnProgress) -> ReportData:
         return report_data(chat.rebuild(body.layer, **span, progress=step))

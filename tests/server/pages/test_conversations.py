@@ -11,6 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Memory
+from holdfast.jobs.rebuild import Rebuilder
 from holdfast.server.app import create_app
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
@@ -353,3 +354,15 @@ def test_an_older_day_is_shown_with_its_year(sign_in, memory):
     chat.append([{"role": "user", "content": "Hello.", "at": "2019-03-14T09:12:00Z"}])
     assert "14 Mar 2019" in section(sign_in().get("/dashboard/conversations/ana/old"), "transcript")
     assert '1<span class="narrow"> message</span>' in sign_in().get("/dashboard/conversations").text
+
+
+def test_a_rebuild_is_begun_without_an_estimate(sign_in, told, monkeypatch):
+    def estimated(*_args):
+        raise AssertionError("an estimate was made")
+
+    monkeypatch.setattr(Rebuilder, "_estimate_all", estimated)
+    answer = post(sign_in(), do="rebuild", make="facts", first="1", last="15")
+
+    assert answer.status_code == 200
+    assert len(told.rebuilds()) == 1
+    assert post(sign_in(), do="rebuild", make="facts", first="9", last="1").status_code == 422

@@ -73,7 +73,7 @@ def test_a_file_goes_through_the_wizard(sign_in, memory):
         (b"", "the file is empty"),
         (b"\0\1\2", "neither text nor a ZIP"),
         (b'{"a": 1}', "no conversations that are known"),
-        (b"{broken\n", "1 line cannot be used"),
+        (b"{broken\n", "line 1: it is not JSON"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_before_anything_is_stored(sign_in, memory, data, says):

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...context.result import Context
-from ...conversation import Conversation
+from ...conversation import Conversation, check_rebuild
 from ...errors import ConfigError, HoldfastError, NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport
@@ -494,7 +494,7 @@ def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form:
     if what not in LAYERS:
         raise HTTPException(422, "Unknown layer")
     span: dict[str, Any] = {"start_seq": _form_number(form, "first"), "end_seq": _form_number(form, "last")}
-    chat.rebuild(what, **span, dry_run=True)  # what cannot be rebuilt is refused here
+    check_rebuild(chat, what, **span)  # what cannot be rebuilt is refused here
 
     def work(step: OnProgress) -> ReportData:
         return report_data(chat.rebuild(what, **span, progress=step))
