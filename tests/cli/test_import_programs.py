@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +113,30 @@ def test_a_portable_format_takes_the_facts_to_another_user_and_names_what_is_los
 
     assert texts(holdfast, "twin") == texts(holdfast, "ana")
     assert ("messages" in {one["what"] for one in lost}) == (format != "pam")
+
+
+def test_a_paused_user_among_several_is_named_beside_the_result(holdfast: Holdfast, tmp_path: Path) -> None:
+    talks = [
+        {"id": f"t{n}", "user_id": who, "messages": [{"role": "user", "content": "I live in Porto."}]}
+        for n, who in enumerate(("ana", "bo"))
+    ]
+    (tmp_path / "talks.json").write_text(json.dumps(talks))
+    holdfast("pause", "--user", "bo")
+    result = holdfast("import", "talks.json", "--all-users", "--no-digest")
+
+    assert "bo has paused memory" in result.err
+    assert "1 message stored" in result.out
+
+
+def test_more_users_are_imported_than_files_can_be_open(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [{"id": f"t{n}", "user_id": f"u{n}", "messages": [{"role": "user", "content": "x"}]} for n in range(200)]
+    (tmp_path / "talks.json").write_text(json.dumps(rows))
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 100, limits[1]))
+    try:
+        result = holdfast("import", "talks.json", "--all-users", "--dry-run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    assert result.code == 0
+    assert "for u199" in result.out

@@ -41,6 +41,8 @@ class ImportOutcome:
     stored: int = 0
     known: int = 0
     skipped: str = ""
+    off: dict[str, str] = field(default_factory=dict)
+    """The users of whom nothing is stored, of several, each with the reason."""
     changes: list[FactChange] = field(default_factory=list)
     refused: list[BadLine] = field(default_factory=list)
     memories: int = 0

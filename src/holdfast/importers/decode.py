@@ -20,8 +20,10 @@ _FIXED_EXT = {0xD4: 1, 0xD5: 2, 0xD6: 4, 0xD7: 8, 0xD8: 16}
 _DELTA_SNAPSHOT = 7
 _MAX_DEPTH = 100
 _SIZED = frozenset(("PUT", "BINPUT", "LONG_BINPUT"))
-_UNREADABLE = (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError, ImportError)
-_UNREADABLE += (MemoryError, OverflowError, RecursionError)
+_UNREADABLE = (
+    *(pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError, ImportError),
+    *(MemoryError, OverflowError, RecursionError),
+)
 
 
 def unpack(raw: bytes) -> Any:

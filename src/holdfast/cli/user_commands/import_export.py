@@ -13,8 +13,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -100,7 +100,7 @@ class ImportFile:
     """
 
     name: str
-    stream: BinaryIO
+    open: Callable[[], Any]
     conversation: str
     survey: Survey
     found: SurveyedFile | None = None
@@ -193,14 +193,17 @@ def import_(
 def _finish(
     sources: list[ImportFile], result: ImportResult, skipped: int, digest: bool, options: SubjectOptions
 ) -> int:
-    if result.outcome.skipped:
-        raise _memory_off(result.outcome.skipped, options)
+    off = [_memory_off(why, replace(options, user=user)) for user, why in result.outcome.off.items()]
+    if off and not (result.outcome.stored or result.outcome.known):
+        raise off[0]
     if options.as_json:
         print_json(_import_as_json(sources, result, skipped, digest))
     else:
         user = UserOptions(store=options.store, user=options.user, org=options.org, bot=options.bot)
         after = f"facts{user.repeated}" if digest else f"digest{StoreOptions(store=options.store).repeated}"
         _show_result(sources, result, skipped, digest, after)
+    if off:
+        raise off[0]
     return raise_if_failed(result.report)
 
 
@@ -221,8 +224,7 @@ def _reading(me: list[str] | None, from_user: str | None, dates: str | None, tim
 def _open(stack: ExitStack, name: str) -> BinaryIO:
     if Path(name).is_dir():
         return io.BytesIO()
-    if name == "-":
-        # Standard input cannot be read twice; it is kept in memory, or on disk when it is large.
+    if name == "-":  # it cannot be read twice: it is kept in memory, or on disk when it is large
         stream: Any = stack.enter_context(tempfile.SpooledTemporaryFile(max_size=50_000_000))
         shutil.copyfileobj(sys.stdin.buffer, stream)
         stream.seek(0)
@@ -256,7 +258,7 @@ def _survey(
         raise CommandError(
             "empty-file", f"{shown} holds no messages", hint='a line is {"role": "user", "content": "…"}'
         )
-    return [ImportFile(shown, stream, into, found)]
+    return [ImportFile(shown, partial(nullcontext, stream), into, found)]
 
 
 def _convert_foreign(
@@ -287,7 +289,7 @@ def _convert_foreign(
         raise CommandError("no-file", f"{name}: {error.message}", hint=error.hint) from error
     if found.unassigned:
         raise _no_speaker(name, found)
-    return _parts_of(stack, name, conversation, reading, found, folder)
+    return _parts_of(name, conversation, reading, found, folder)
 
 
 def _note_read(bar: ProgressBar, number: int) -> None:
@@ -295,7 +297,7 @@ def _note_read(bar: ProgressBar, number: int) -> None:
 
 
 def _parts_of(
-    stack: ExitStack, name: str, conversation: str, reading: ReadingOptions, found: SurveyedFile, folder: Path
+    name: str, conversation: str, reading: ReadingOptions, found: SurveyedFile, folder: Path
 ) -> list[ImportFile]:
     """Return what is imported of a file: as one, or for each user of the other program."""
     lines, skipped = folder / "lines.jsonl", tuple(found.left_out)
@@ -309,24 +311,19 @@ def _parts_of(
             hint="--from-user ID imports one of them, --all-users each under its own name",
         )
     if reading.mapped.of is not None and reading.mapped.of not in found.users:
-        raise CommandError(
-            "no-user", f"{name} holds nothing of {reading.mapped.of!r}", hint=f"it names {_few([*found.users])}"
-        )
+        few = ", ".join(repr(user) for user in [*found.users][:5]) + (" …" if len(found.users) > 5 else "") or "nobody"
+        raise CommandError("no-user", f"{name} holds nothing of {reading.mapped.of!r}", hint=f"it names {few}")
     if not (reading.all_users and found.users):
-        stream = stack.enter_context(lines.open("rb"))
+        stream = partial(lines.open, "rb")
         return [ImportFile(name, stream, conversation, found.survey, found, tuple(found.memories), skipped=skipped)]
     parts = []
     for number, (user, (path, figures)) in enumerate(split_by_user(found, lines, folder, conversation).items()):
         figures.bad = found.survey.bad if number == 0 else []
         own = tuple(one for one in found.memories if one.of == user)
-        stream = stack.enter_context(path.open("rb"))
+        stream = partial(path.open, "rb")  # there may be more users than files can be open
         left = skipped if number == 0 else ()
         parts.append(ImportFile(name, stream, conversation, figures, found, own, user or None, left))
     return parts
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(repr(name) for name in names[:5]) + (" …" if len(names) > 5 else "") or "nobody"
 
 
 def _no_speaker(name: str, found: SurveyedFile) -> CommandError:
@@ -422,13 +419,16 @@ def _store(
             bar.done = so_far.done
 
         for source in sources:
-            source.stream.seek(0)
             whose = _for(options, source.user)
             appender = Appender(lambda name, whose=whose: whose.chat(memory, name), skip_bad, outcome)  # type: ignore[misc]
             try:
-                appender.run(blocks(source.stream, source.conversation, source.survey), on_block)
+                with source.open() as stream:
+                    stream.seek(0)
+                    appender.run(blocks(stream, source.conversation, source.survey), on_block)
             except RefusedLine as error:
                 raise _bad_lines(source.name, [error.bad], 1, stored=outcome.done) from error
+            if outcome.skipped:
+                outcome.off[whose.user], outcome.skipped = outcome.skipped, ""
     return max(time.monotonic() - began, 1e-9)
 
 
