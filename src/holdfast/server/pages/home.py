@@ -7,8 +7,8 @@ import threading
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
 from typing import Any
@@ -79,10 +79,8 @@ class Kept:
     """A count and when it was made; ``value`` is ``None`` until the first one is there."""
 
     value: Any = None
-    error: Exception | None = None
     at: float = float("-inf")
-    running: bool = False
-    ready: threading.Event = field(default_factory=threading.Event)
+    making: Future[None] | None = None
 
 
 class Counts:
@@ -106,16 +104,13 @@ class Counts:
                 self._kept.pop(next(iter(self._kept)))
             one = self._kept.setdefault(key, Kept())
             old = time.monotonic() - one.at > self.fresh_s
-            begin = old and not one.running
-            one.running = one.running or begin
-            if begin:
-                one.ready.clear()
-        if begin:
-            self._pool.submit(self._count, one, count)
-        if old:
-            one.ready.wait(self.patience_s)
-        if one.error is not None and one.value is None:
-            raise one.error
+            if old and (one.making is None or one.making.done()):
+                one.making = self._pool.submit(self._count, one, count)
+            making = one.making
+        if making is not None and old:
+            wait([making], self.patience_s)
+        if making is not None and one.value is None and making.done() and not making.cancelled():
+            making.result()
         return one.value
 
     def close(self) -> None:
@@ -124,13 +119,9 @@ class Counts:
 
     def _count(self, one: Kept, count: Callable[[], object]) -> None:
         try:
-            one.value, one.error = count(), None
-        except Exception as error:  # noqa: BLE001 - it is raised where the count is asked for
-            one.error = error
+            one.value = count()
         finally:
             one.at = time.monotonic()
-            one.running = False
-            one.ready.set()
 
 
 def counts_of(request: Request) -> Counts:
