@@ -15,10 +15,10 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ..text.amounts import holds_numbers
 from ..text.languages import AVERSE, EXONYMS, NEGATES, NOT_NEGATED
 from ..text.terms import fold_quotes, language_of, likely_languages
 from ..types import Candidate, Evidence, Message
-from .amounts import holds_numbers
 from .authorship import BLANK, kind_of_text, masked
 from .second_look import (
     OF_OTHERS,

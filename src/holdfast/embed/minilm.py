@@ -3,7 +3,7 @@ all-MiniLM-L6-v2: 22 million weights, stored as int8 per row, computed in float3
 
 The vectors are those of the original (cosine .9994 in the mean, at worst .994) and do not depend
 on what else is in the batch, unlike int8 arithmetic, where the same text gets another vector in
-other company.  A query takes some 10 ms on one core by numpy, half of it by onnxruntime.
+other company.  A query takes some 10 ms on one core by numpy, two thirds of it by onnxruntime.
 """
 
 from __future__ import annotations

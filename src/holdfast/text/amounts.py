@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from ..text.dates import date_words
+from .dates import date_words
 
 _NUMBER = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
 _DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
