@@ -72,7 +72,7 @@ def test_there_and_back_again_everything_is_the_same(filled: str, address: str, 
     assert {name for name, rows in reports[0].rows.items() if rows} >= {
         "message",
         "fact",
-        "posting",
+        "doc",
         "vector",
         "api_key",
         "erasure",

@@ -12,7 +12,7 @@ from holdfast.errors import BadInput, HoldfastError
 from holdfast.store import Store, open_store
 from holdfast.store.postgres.driver import PsycopgDriver
 from holdfast.testing.embedder import HashEmbedder
-from holdfast.testing.rows import ANA, say
+from holdfast.testing.rows import ANA, learn, say
 from tests.postgres.test_plans import TOGETHER
 from tests.postgres.test_row_security import a_day
 
@@ -91,24 +91,20 @@ def test_what_is_asked_many_times_of_one_user_is_one_statement(address: str, mon
 
 def test_questions_put_together_are_answered_one_after_the_other(store: Store) -> None:
     """What comes back is what each question would bring alone, in the order of the questions, and all of it."""
-    words = [("pear", 3), ("apple", 1), ("apple", 2), ("fig", 9)]
 
-    def fill(view: Any) -> None:
-        say(view, "fruit")
-        for term, doc in words:
-            view._driver.many("add_posting", [(*view._head, "self", "message", term, doc, 1)])
+    def fill(view: Any) -> list[str]:
+        return [learn(view, value, key=f"eats_{value}").fact.id for value in ("pear", "apple", "fig")]
 
-    store.write(ANA, fill)
-    terms = ["pear", "fig", "none", "apple"]
+    pear, apple, fig = store.write(ANA, fill)
 
     def ask(view: Any) -> tuple[Any, Any]:
-        given = [(*view._head, "self", "message", term, 0) for term in terms]
-        return view._driver.many("postings", given), [view._driver.many("postings", [one]) for one in given]
+        given = [(*view._head, "self", fact) for fact in (pear, fig, "none", apple, fig)]
+        return view._driver.many("evidence_of", given), [view._driver.many("evidence_of", [one]) for one in given]
 
     together, alone = store.read(ANA, ask)
 
     assert together == [row for rows in alone for row in rows]
-    assert [row[0] for row in together] == ["pear", "fig", "apple", "apple"]
+    assert [row[5] for row in together] == ["pear", "fig", "apple", "fig"]
 
 
 def test_what_is_stored_together_is_stored_whole_and_takes_no_journey_more(address: str, journeys: list[bytes]) -> None:
@@ -134,8 +130,8 @@ def test_what_is_stored_together_is_stored_whole_and_takes_no_journey_more(addre
 @pytest.mark.parametrize(
     "rows",
     [
-        [("", "ana", "", "s", "message", "pear", 1, 2), ("", "bob", "", "s", "message", "fig", 1, 2)],
-        [("", "ana", "", "s", "message", "pear", 1, 2), ("", "ana", "", "s", "message", "fig", True, 2)],
+        [("", "ana", "", "s", "message", "pear", 1, 0.5, b""), ("", "bob", "", "s", "message", "fig", 1, 0.5, b"")],
+        [("", "ana", "", "s", "message", "pear", 1, 0.5, b""), ("", "ana", "", "s", "message", "fig", True, 0.5, b"")],
     ],
     ids=["two users", "two types"],
 )
@@ -144,8 +140,8 @@ def test_what_has_no_lists_is_sent_one_by_one(rows: list[tuple[Any, ...]], monke
     monkeypatch.setattr(PsycopgDriver, "_wait", lambda self, sql, given: waiting.append(len(given)))
     driver = PsycopgDriver(cast(Any, None))
 
-    driver.many("add_posting", rows)
-    driver.many("add_posting", rows[:1] * 2)
+    driver.many("add_vector", rows)
+    driver.many("add_vector", rows[:1] * 2)
 
     assert waiting == [2, 1]
 

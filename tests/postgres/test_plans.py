@@ -22,8 +22,6 @@ TOGETHER = {
     "fact_text": (int, str, str, str, str, str),
     "message_text": (int, str, str, str, str, str, int),
     "past_fact": (str, str, str, str, str),
-    "postings": (str, str, str, str, str, str, int),
-    "postings_shared": (str, str, str, str, str, str, int),
     "quotes_of": (str, str, str, str, str, str, str, int),
     "subject_of_fact": (str, str, str, str),
     "summary_text": (int, str, str, str, str, str, str),

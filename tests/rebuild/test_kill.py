@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 USER = "ana"
 VIEW = [
     "rewrite_summary", "add_rebuild", "add_read_range", "remove_rejected", "remove_docs", "add_summary", "set_parent",
-    "add_derivations", "add_docs", "add_postings", "save_user", "update_fact", "add_fact",
+    "add_derivations", "add_docs", "save_user", "update_fact", "add_fact",
     "add_episode_range", "add_usage", "add_rejected", "want",
 ]  # fmt: skip
 STEPS: list[tuple[Any, str]] = [

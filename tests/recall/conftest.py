@@ -16,7 +16,7 @@ from holdfast.embed import Embedder, quantize
 from holdfast.ingest.append import WorkSettings, append, prepare
 from holdfast.recall.search import search
 from holdfast.scope import SELF, Scope
-from holdfast.store import DocRow, WriteView, open_store
+from holdfast.store import DocRow, WriteView, open_store, pack_words
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.rows import new_fact
 from holdfast.text.terms import terms
@@ -78,8 +78,7 @@ class Desk:
             row = replace(row, fact=replace(row.fact, text=text), doc=user.next_doc)
             view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), 0)
             place = (row.fact.subject, "fact", row.doc, "", 0, row.fact.id, 0, SELF, "user", row.stated_at)
-            view.add_docs([DocRow(*place, words.total(), len(text), 0)])
-            view.add_postings((row.fact.subject, "fact", term, row.doc, count) for term, count in words.items())
+            view.add_docs([DocRow(*place, words.total(), len(text), 0, words=pack_words(words))])
             view.add_fact(row)
             return row.fact.id
 

@@ -15,7 +15,7 @@ from holdfast.errors import BadInput
 from holdfast.recall import rank
 from holdfast.recall.index import IndexCache
 from holdfast.recall.rank import FRAME_WORDS, frame_words, same_frame
-from holdfast.recall.search import KINDS, explain_ranking, search, search_recent, worth_recalling
+from holdfast.recall.search import explain_ranking, search_recent, worth_recalling
 from holdfast.scope import Scope
 from holdfast.testing.embedder import HashEmbedder
 
@@ -323,19 +323,6 @@ def test_a_cached_index_is_not_used_after_a_change(desk):
     desk.say(TALK, ["a xylophone"])
 
     assert desk.find(ANA, "xylophone", cache=cache)[0].text == "a xylophone"
-
-
-def test_searches_read_only_postings_of_the_words_asked_for(desk):
-    desk.say(TALK, SMALL_TALK)
-    asked = []
-
-    def look(view):
-        read = view.postings
-        view.postings = lambda partition, terms, first: asked.extend(terms) or read(partition, terms, first=first)
-        return search(view, "How is the weather?", now=MONDAY, kinds=KINDS, embedder=desk.embedder)
-
-    desk.store.read(ANA, look)
-    assert set(asked) == {"weather"}
 
 
 def test_of_a_very_long_question_both_ends_are_read(desk):

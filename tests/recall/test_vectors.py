@@ -166,7 +166,7 @@ def test_signs_stand_where_their_documents_do(embedding, monkeypatch):
         embedding.say(ANA.within(f"talk{turn % 3}"), [text])
 
     def work(view):
-        _, found = index.read_index(view, "message", view.user(), [embedding.embedder], None)
+        found = index.read_index(view, "message", view.user(), [embedding.embedder], None)
         places = np.arange(len(found))
         codes, _ = index.read_vectors(view, found, embedding.embedder, places)
         return found, codes

@@ -85,7 +85,7 @@ def test_deleted_text_leaves_no_bytes_in_the_file(tmp_path: Path) -> None:
     store.close()
     assert b"Zanzibarnia" in path.read_bytes()
     again = open_file(str(path), Config(), None)
-    for table in ("message", "fact", "evidence", "posting"):
+    for table in ("message", "fact", "evidence", "doc"):
         again.execute(f"DELETE FROM {table}")
     again.close()
 
@@ -213,12 +213,13 @@ def test_a_location_decides_the_store(tmp_path: Path) -> None:
     assert sorted(f.name for f in tmp_path.iterdir()) == ["a.db", "b.db"]
 
 
-def test_a_file_of_another_first_schema_is_refused_with_the_way_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [("0001_memory.sql", "0017_pace.sql"), ("0001_schema.sql",)])
+def test_a_file_of_another_first_schema_is_refused_with_the_way_out(tmp_path: Path, names: tuple[str, ...]) -> None:
     path = tmp_path / "memory.db"
     open_store(path).close()
     with closing(apsw.Connection(str(path))) as db:
-        db.execute("UPDATE holdfast_migration SET name = '0001_memory.sql'")
-        db.execute("INSERT INTO holdfast_migration VALUES ('0017_pace.sql', 0)")
+        db.execute("DELETE FROM holdfast_migration")
+        db.executemany("INSERT INTO holdfast_migration VALUES (?, 0)", [(name,) for name in names])
     before = path.read_bytes()
 
     with pytest.raises(StoreError, match=r"older schema.*export its users with the version that wrote it"):

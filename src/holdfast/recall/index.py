@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -24,6 +24,7 @@ from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAM
 from ..types import BY_HAND_CONVERSATION, HitKind
 from .query import ROLE_NAMES, Query
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
+from .words import Words
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,8 +37,6 @@ CONTEXT_K1, CONTEXT_B = 1.2, 0.75
 _PEER_LENGTH_RATIO = 4.0
 # Speakers with a smaller share of the messages do not decide what kind of talk it is.
 _PEER_SHARE = 0.1
-# What is kept of the words asked for, in bytes for each document: three of its postings.
-_WORD_BYTES, _WORD_BYTES_LEAST = 72, 24_576
 # So few vectors are read one by one.
 _FEW_VECTORS = 64
 # More messages than a conversation has.
@@ -200,7 +199,6 @@ class Index:
     sources: FactSources
     aliases: tuple[tuple[tuple[str, ...], int], ...] = ()  # the terms of an alias, and the place of its fact
     vectors: tuple[Vectors | Signs, ...] = ()  # one for each embedder that is asked
-    words: PostingsCache = field(default_factory=lambda: PostingsCache(_WORD_BYTES_LEAST), compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.docs)
@@ -215,7 +213,7 @@ class Index:
         """Return the bytes that are held now."""
         vectors = sum(held.nbytes for held in self.vectors)
         refs = sum(len(ref) + 57 for ref in self.refs if ref) if self.kind != "message" else 0
-        return 4096 + 232 * len(self) + refs + vectors + self.words.max_bytes
+        return 4096 + 232 * len(self) + refs + vectors + sum(part.words.nbytes for part in self.parts)
 
     def row(self, place: int) -> DocRow:
         """Return the document at *place*, as far as a search knows it."""
@@ -275,23 +273,26 @@ class Documents:
     said: tuple[str, ...]
     said_at: Ints  # index into said
     refs: tuple[str, ...]
+    words: Words
 
     def extend(self, columns: Columns) -> Documents:
         """Return these documents and newer ones."""
         if not columns["doc"]:
             return self
-        more = parse_documents(self.partition, columns)
+        more = parse_documents(self.partition, {**columns, "words": ()})
         said, at = _number_distinct((*self.said, *more.said))
         said_at = np.concatenate((self.said_at, at[len(self.said) :][more.said_at]))
         numbers = {name: np.concatenate((self.numbers[name], more.numbers[name])) for name in _NUMBERS}
-        return Documents(self.partition, numbers, said, said_at, self.refs + more.refs)
+        return Documents(
+            self.partition, numbers, said, said_at, self.refs + more.refs, self.words.extend(columns["words"])
+        )
 
 
 def parse_documents(partition: Partition, columns: Columns) -> Documents:
     """Return the documents of a partition, as `ReadView.columns` gives them, as arrays."""
     said, said_at = _number_distinct(columns["said"])
     numbers = {name: np.array(columns[name], np.int64) for name in _NUMBERS}
-    return Documents(partition, numbers, said, said_at, columns["ref"])
+    return Documents(partition, numbers, said, said_at, columns["ref"], Words().extend(columns["words"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +337,6 @@ def build(
     *,
     sources: Mapping[str, Sequence[SourceKey]] = NO_SOURCES,
     aliases: Mapping[str, Sequence[str]] = NO_ALIASES,
-    words: PostingsCache | None = None,
 ) -> Index:
     """
     Lay out the documents of one kind and one user, without vectors.
@@ -346,7 +346,6 @@ def build(
         parts: the documents of each partition.
         sources: for the id of each fact, the messages it rests on.
         aliases: for the id of a fact, its other names.
-        words: the postings that are known from an index of older ones of these documents.
     """
     rows = _order_documents(parts)
     docs, sizes, at_ms = rows.numbers["doc"], rows.numbers["sizes"], rows.numbers["at"]
@@ -388,7 +387,6 @@ def build(
         session_norm=_norm(layout.by_session(lengths), CONTEXT_K1, CONTEXT_B),
         sources=_place_sources(rows.refs, sources),
         aliases=_place_aliases(rows.refs, aliases),
-        words=(words or PostingsCache(0)).grown(max(_WORD_BYTES_LEAST, _WORD_BYTES * len(docs))),
     )
 
 
@@ -464,71 +462,6 @@ def _place_aliases(
     """Return the terms of each alias with the place of its fact; an alias of stop words alone names nothing."""
     named = ((tuple(terms(name, "en")), place) for place, ref in enumerate(refs) for name in aliases.get(ref, ()))
     return tuple(dict.fromkeys(one for one in named if one[0]))
-
-
-# What a word costs beside its arrays.
-_OVERHEAD = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Postings:
-    """The documents before number ``end`` that hold a word, by their places in an index of the documents before it."""
-
-    end: int
-    docs: Ints
-    places: Ints
-    counts: Floats
-
-    @property
-    def nbytes(self) -> int:
-        """Return its size in bytes."""
-        return _OVERHEAD + self.docs.nbytes + self.places.nbytes + self.counts.nbytes
-
-
-class PostingsCache:
-    """
-    The least recently asked words make room when all together exceed *max_bytes*.
-
-    Common words are asked again and again and have the longest postings.  Belongs to one index and to
-    those that extend it, and goes with them.  Safe to use from any thread.
-    """
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self._held: OrderedDict[str, Postings] = OrderedDict()
-        self._nbytes = 0
-        self._lock = threading.Lock()
-
-    @property
-    def nbytes(self) -> int:
-        """Return the bytes that are held now."""
-        return self._nbytes
-
-    def grown(self, max_bytes: int) -> PostingsCache:
-        """Return the cache, which may hold so many bytes from now on."""
-        self.max_bytes = max(self.max_bytes, max_bytes)
-        return self
-
-    def get(self, term: str) -> Postings | None:
-        """Return the postings of *term*; ``None`` when they are not held, which says nothing about the text."""
-        with self._lock:
-            found = self._held.get(term)
-            if found is not None:
-                self._held.move_to_end(term)
-            return found
-
-    def put(self, term: str, found: Postings) -> None:
-        """Keep the postings of *term*, unless they alone exceed the limit or later ones are held."""
-        with self._lock:
-            before = self._held.get(term)
-            if found.nbytes > self.max_bytes or (before is not None and before.end >= found.end):
-                return
-            self._held[term] = found
-            self._held.move_to_end(term)
-            self._nbytes += found.nbytes - (before.nbytes if before is not None else 0)
-            while self._nbytes > self.max_bytes:
-                _, oldest = self._held.popitem(last=False)
-                self._nbytes -= oldest.nbytes
 
 
 Key = tuple[tuple[str, str, str], tuple[Partition, ...], tuple[str, ...]]
@@ -612,8 +545,8 @@ def _extends(now: UserRow, before: UserRow, kind: str) -> bool:
 
 def read_index(
     view: ReadView, kind: HitKind, stamp: UserRow, embedders: Sequence[Embedder], cache: IndexCache | None
-) -> tuple[tuple[Partition, ...], Index]:
-    """Return the scope's partitions of one kind and their arrays, from the cache where it has the current ones."""
+) -> Index:
+    """Return the documents of one kind that the scope may search, from the cache where it has the current ones."""
     partitions = tuple(view.partitions((kind,)))
     key = (view.scope.user_key, partitions, tuple(embedder.id for embedder in embedders))
     index = cache.get(key, stamp) if cache is not None else None
@@ -623,7 +556,7 @@ def read_index(
         index = index or _read(view, kind, partitions, stamp, embedders)
         if cache is not None:
             cache.put(key, stamp, index)
-    return partitions, index
+    return index
 
 
 def _read(
@@ -650,7 +583,7 @@ def _extend(view: ReadView, older: Index, embedders: Sequence[Embedder]) -> Inde
     if older.kind != "fact":  # whose revision rises with each new one
         parts = [part.extend(view.columns(part.partition, first=older.end)) for part in older.parts]
         if any(new is not old for new, old in zip(parts, older.parts, strict=True)):
-            index = build(older.kind, parts, words=older.words)
+            index = build(older.kind, parts)
     if not embedders:
         return index
     if len(index) > BIG and (len(older) <= BIG or len(embedders) > 1 or not isinstance(older.vectors[0], Signs)):
@@ -722,64 +655,37 @@ def _fact_aliases(rows: Sequence[FactRow]) -> dict[str, tuple[str, ...]]:
     return {row.fact.id: names for row in rows if (names := row.fact.aliases)}
 
 
-def read_matches(view: ReadView, partitions: Sequence[Partition], index: Index, query: Query) -> list[Match]:
+def find_matches(index: Index, query: Query) -> list[Match]:
     """Return each distinct word of the question with the documents of *index* that hold it."""
     words = Counter(query.terms)
-    held: dict[str, Postings] = {}
-    behind: dict[int, list[str]] = {}
-    for term in sorted({term for alternatives in words for term in alternatives}):
-        known = index.words.get(term)
-        if known is not None and known.end == index.end:
-            held[term] = known
-        elif known is not None and known.end > index.end:  # another search has a later snapshot
-            held[term] = _place_postings(index, known.docs, known.counts)
-        else:
-            behind.setdefault(known.end if known is not None else 0, []).append(term)
-    for first, missing in behind.items():
-        for term, (docs, counts) in _read_postings(view, partitions, missing, first).items():
-            known = index.words.get(term) if first else None
-            if known is not None and known.end == first:
-                docs, counts = np.concatenate((known.docs, docs)), np.concatenate((known.counts, counts))
-            elif first:  # it made room meanwhile
-                docs, counts = _read_postings(view, partitions, [term], 0)[term]
-            held[term] = _place_postings(index, docs, counts)
-            index.words.put(term, held[term])
-    return [_join_alternatives(asked, [held[term] for term in word], len(index)) for word, asked in words.items()]
+    asked = {term for alternatives in words for term in alternatives}
+    found: dict[str, list[_Places]] = {term: [] for term in asked}
+    for part in index.parts:
+        for term, (at, counts) in part.words.find(asked).items():
+            if len(at):
+                found[term].append((_find_places(index, part, at), counts.astype(np.float64)))
+    return [
+        _join_alternatives(times, [one for term in word for one in found[term]], len(index))
+        for word, times in words.items()
+    ]
 
 
-def _read_postings(
-    view: ReadView, partitions: Sequence[Partition], terms: Sequence[str], first: int
-) -> dict[str, tuple[Ints, Floats]]:
-    """Return for each of the terms the documents from number *first* on that hold it, and how often."""
-    found: dict[str, tuple[list[int], list[int]]] = {term: ([], []) for term in terms}
-    for partition in partitions:
-        for term, doc, count in view.postings(partition, terms, first=first):
-            docs, counts = found[term]
-            docs.append(doc)
-            counts.append(count)
-    return {term: (np.array(docs, np.int64), np.array(counts, np.float64)) for term, (docs, counts) in found.items()}
+_Places = tuple[Ints, Floats]
 
 
-def _place_postings(index: Index, docs: Ints, counts: Floats) -> Postings:
-    """Return one word's documents, as far as they are in *index*, by place."""
-    places, here = index.find(docs)
-    if not here.all():
-        docs, places, counts = docs[here], places[here], counts[here]
-    if not _ascends(places):
-        order = np.argsort(places, kind="stable")
-        docs, places, counts = docs[order], places[order], counts[order]
-    return Postings(index.end, docs, places, counts)
+def _find_places(index: Index, part: Documents, at: Ints) -> Ints:
+    """Return where in *index* those documents of a part are that are the first, second, … of it."""
+    return index.places[at] if len(index.parts) == 1 else index.find(part.numbers["doc"][at])[0]
 
 
-def _join_alternatives(asked: int, found: Sequence[Postings], size: int) -> Match:
+def _join_alternatives(asked: int, found: Sequence[_Places], size: int) -> Match:
     """One word from the documents of its alternatives; where two meet in a document the larger count is taken."""
-    found = [one for one in found if len(one.places)]
     if not found:
         return Match(asked, np.zeros(0, np.int64), np.zeros(0))
-    if len(found) == 1:
-        return Match(asked, found[0].places, found[0].counts)
-    counts = np.zeros(size)
-    for one in found:
-        counts[one.places] = np.maximum(counts[one.places], one.counts)
-    at = np.flatnonzero(counts)
-    return Match(asked, at, counts[at])
+    if len(found) == 1 and _ascends(found[0][0]):
+        return Match(asked, *found[0])
+    all_counts = np.zeros(size)
+    for places, counts in found:
+        all_counts[places] = np.maximum(all_counts[places], counts)
+    at = np.flatnonzero(all_counts)
+    return Match(asked, at, all_counts[at])

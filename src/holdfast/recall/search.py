@@ -1,8 +1,7 @@
 """
 Find what one user's memory holds on a question: exact, in one scope, by words and vectors.
 
-Reads the postings of the question's words and the arrays of the scope's partitions, nothing else,
-so the cost follows the user's own history and not the population.
+Reads the documents of the scope's partitions, with their words, and nothing else, so the cost follows the user's own history and not the population.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from ..embed.files import common_words
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
-from ..store import ConsentRow, FactRow, Partition, ReadView, effective_consent
+from ..store import ConsentRow, FactRow, ReadView, effective_consent
 from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
 from . import rank
-from .index import Bools, Floats, Index, IndexCache, Ints, Match, read_index, read_matches, read_vectors
+from .index import Bools, Floats, Index, IndexCache, Ints, Match, find_matches, read_index, read_vectors
 from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
@@ -166,50 +165,46 @@ def search(
     question, stamp = _shorten(question), view.user()
     embedders = [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
-    query, parts = _match_question(view, indexes, question, now, language)
+    query, parts = _match_question(indexes, question, now, language)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
     chosen = _choose_facts(parts, scored, query)  # before the best are taken: it lifts some
     best = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
     found = _with_relevance(best, parts, scored, query, asked, view, bounds, chosen)
-    if found and newest_first and query.asks_value and query.when is None and not indexes["message"][1].peer:
+    if found and newest_first and query.asks_value and query.when is None and not indexes["message"].peer:
         found = _newest_first(found, parts[0], query, scored, asked, view)
     return _hits(view, found, indexes, scored, explain)
 
 
-_Indexes = dict[HitKind, tuple[tuple[Partition, ...], Index]]
+_Indexes = dict[HitKind, Index]
 
 
 def _match_question(
-    view: ReadView, indexes: _Indexes, question: str, now: datetime, language: str | None
+    indexes: _Indexes, question: str, now: datetime, language: str | None
 ) -> tuple[Query, list[_KindMatches]]:
     """Return the question, its spelling corrected where no text holds a word, and the documents that hold its words."""
-    query = parse_question(question, names=indexes["message"][1].names, now=now, language=language)
-    parts = _match_words(view, indexes, query)
-    corrected = _correct_spelling(view, indexes, query, parts)
-    return (query, parts) if corrected is None else (corrected, _match_words(view, indexes, corrected))
+    query = parse_question(question, names=indexes["message"].names, now=now, language=language)
+    parts = _match_words(indexes, query)
+    corrected = _correct_spelling(indexes, query, parts)
+    return (query, parts) if corrected is None else (corrected, _match_words(indexes, corrected))
 
 
-def _match_words(view: ReadView, indexes: _Indexes, query: Query) -> list[_KindMatches]:
+def _match_words(indexes: _Indexes, query: Query) -> list[_KindMatches]:
     """The documents of every kind that is not empty, with the words of the question in them."""
-    return [
-        _KindMatches(kind, index, read_matches(view, at, index, query))
-        for kind, (at, index) in indexes.items()
-        if len(index)
-    ]
+    return [_KindMatches(kind, index, find_matches(index, query)) for kind, index in indexes.items() if len(index)]
 
 
-def _correct_spelling(view: ReadView, indexes: _Indexes, query: Query, parts: Sequence[_KindMatches]) -> Query | None:
+def _correct_spelling(indexes: _Indexes, query: Query, parts: Sequence[_KindMatches]) -> Query | None:
     """Return the question with the words that it may have misspelled beside those that this memory does not hold."""
-    aliases = frozenset(term for _, index in indexes.values() for alias, _ in index.aliases for term in alias)
+    aliases = frozenset(term for index in indexes.values() for alias, _ in index.aliases for term in alias)
     meant: dict[tuple[str, ...], tuple[str, ...]] = {}
     for at, word in enumerate(dict.fromkeys(query.terms)):
         unknown = aliases.isdisjoint(word) and not any(len(part.matches[at].places) for part in parts)
         if not unknown or len(word[0]) < LEAST_LETTERS or not word[0].isalpha():
             continue
         start = word[0][:2]
-        places = [one for place, index in indexes.values() if len(index) for one in place if not one.shared_only]
-        known = {term for one in places for term in view.terms_like(one, start)}
+        own = [part for index in indexes.values() for part in index.parts if not part.partition.shared_only]
+        known = {term for part in own for term in part.words.beginning(start)}
         allowed = [term for term in sorted(known | aliases) if term.startswith(start)]
         dictionary = _dictionary() if allowed else frozenset()
         near = [term for term in allowed if is_spelling_of(term, word[0], dictionary)]
@@ -573,11 +568,11 @@ def _same_frames(view: ReadView, index: Index, places: Ints, wanted: Bools) -> B
 def _hits(
     view: ReadView,
     found: Sequence[_RankedMatch],
-    indexes: dict[HitKind, tuple[tuple[Partition, ...], Index]],
+    indexes: _Indexes,
     scored: dict[HitKind, _Scores],
     explain: bool,
 ) -> list[Hit]:
-    rows = [indexes[hit.kind][1].row(hit.place) for hit in found]
+    rows = [indexes[hit.kind].row(hit.place) for hit in found]
     texts = view.texts(rows)
     hits = []
     for hit, row in zip(found, rows, strict=True):

@@ -46,6 +46,7 @@ from .values import (
     UsageRow,
     UseRow,
     UserRow,
+    pack_words,
 )
 from .writeview import WriteView
 
@@ -91,6 +92,7 @@ __all__ = [
     "is_address",
     "open_store",
     "owner_policies",
+    "pack_words",
     "register",
     "scrub",
     "speaker_names",

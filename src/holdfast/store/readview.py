@@ -15,7 +15,18 @@ from typing import Any, Self
 from ..errors import BadInput
 from ..reports import Event, News
 from ..scope import SELF, Scope
-from ..types import BY_HAND_CONVERSATION, ConsentState, Evidence, Job, Message, Rejected, Story, Summary, TurnKey
+from ..types import (
+    BY_HAND_CONVERSATION,
+    LABELS,
+    ConsentState,
+    Evidence,
+    Job,
+    Message,
+    Rejected,
+    Story,
+    Summary,
+    TurnKey,
+)
 from . import rows
 from .port import Driver, Row
 from .values import (
@@ -197,7 +208,7 @@ class ReadView:
         quotes, which is half the work.  With *now_ms* facts that have expired are left out.  *after* is where the
         page before ended: subject, category, key, value, and id.
         """
-        args = self._visible() | {"category": category, "kind": kind}
+        args = self._visible() | {"category": category, "label": _label(category), "kind": kind}
         names = ("subject", "category", "key", "value", "id")
         bounds = _named("after", names, after or ("",) * 5)
         bounds |= {"now_ms": -EVERYTHING if now_ms is None else now_ms, "limit": _most(limit)}
@@ -216,7 +227,7 @@ class ReadView:
         after: tuple[int, int, str] | None = None,
     ) -> list[FactRow]:
         """Live and past facts that the scope may see, by (valid_from, recorded_at, id); *after* is such a position."""
-        args = self._visible() | {"category": category, "key": key}
+        args = self._visible() | {"category": category, "label": _label(category), "key": key}
         bounds = _named("after", ("from", "recorded", "id"), after or (-EVERYTHING, 0, ""))
         found = self._run("all_facts", **args, **bounds, limit=_most(limit))
         if limit is not None:
@@ -417,19 +428,6 @@ class ReadView:
             del columns["signs"]
         return columns
 
-    def terms_like(self, partition: Partition, start: str) -> list[str]:
-        """Return the terms of a partition that begin with *start*, in order."""
-        place = {"subject": partition.subject, "kind": partition.kind}
-        found = self._run("terms_between", low=start, high=start[:-1] + chr(ord(start[-1]) + 1), **place)
-        return [row[0] for row in found]
-
-    def postings(self, partition: Partition, terms: Sequence[str], *, first: int = 0) -> list[tuple[str, int, int]]:
-        """``(term, doc, tf)`` for the given terms, by (term, doc), of documents from number *first* on."""
-        name = "postings_shared" if partition.shared_only else "postings"
-        head = (*self._head, partition.subject, partition.kind)
-        found: list[Any] = self._driver.many(name, [(*head, term, first) for term in sorted(set(terms))])
-        return found
-
     def vectors(self, partition: Partition, embedder: str, *, first: int = 0) -> list[tuple[int, float, bytes]]:
         """``(doc, scale, int8 bytes)`` made by *embedder*, by number, of documents from number *first* on."""
         name = "vectors_shared" if partition.shared_only else "vectors"
@@ -468,6 +466,11 @@ class ReadView:
     def jobs(self) -> list[Job]:
         """Return the user's unfinished jobs, oldest first."""
         return [rows.job(row) for row in self._run("jobs_of_user")]
+
+    def has_job(self, kind: str) -> bool:
+        """Whether the scope's conversation has an unfinished job of a *kind*, that of a range aside."""
+        subject, conversation = self._place()
+        return bool(self._run("job_in_lane", kind=kind, key="", subject=subject, conversation=conversation))
 
     def usage(self, since: str = "") -> list[UsageRow]:
         """Return the cost of models for the user, from the day *since* (``2026-11-21``), by (day, layer, model)."""
@@ -614,6 +617,11 @@ def _where(partition: Partition) -> dict[str, Any]:
 
 def _most(limit: int | None) -> int:
     return EVERYTHING if limit is None else max(0, limit)
+
+
+def _label(category: str | None) -> str | None:
+    """Return the label that a category is, for the facts that are filed more narrowly; ``None`` for other categories."""
+    return category if category in LABELS else None
 
 
 def _named(prefix: str, names: Sequence[str], position: Sequence[int | str]) -> dict[str, int | str]:

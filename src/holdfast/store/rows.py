@@ -96,7 +96,7 @@ def doc(row: Row) -> DocRow:
 def doc_columns(row: DocRow) -> Row:
     """Return the parameters of ``add_doc`` after the user's key."""
     head = (row.subject, row.kind, row.doc, row.conversation, row.seq, row.ref, row.session, row.speaker)
-    return (*head, row.role, row.at, row.terms, row.chars, row.signals, int(row.unscoped), row.embedded)
+    return (*head, row.role, row.at, row.terms, row.chars, row.signals, int(row.unscoped), row.embedded, row.words)
 
 
 def evidence_by_fact(rows: Iterable[Row]) -> Mapping[FactKey, tuple[Evidence, ...]]:
@@ -112,7 +112,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
     (subject, fact_id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
      valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
      stated_at, stated_seq, strength, last_used_at, uses, doc_number, source, importance,
-     home, only_in) = row  # fmt: skip
+     home, only_in, label) = row  # fmt: skip
     value_of = Fact(
         id=fact_id,
         kind=kind,
@@ -136,6 +136,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
         ended_because=ended_because,
         importance=importance,
         only_in=only_in,
+        label=label,
     )
     return FactRow(
         value_of, slot_key, slot_value, bool(unscoped), stated_at, stated_seq, doc_number, ended_at, expires_at, home
@@ -176,6 +177,7 @@ def fact_columns(row: FactRow) -> dict[str, Any]:
         "importance": f.importance,
         "owner_home": row.home,
         "owner": f.only_in,
+        "label": f.label,
     }
 
 

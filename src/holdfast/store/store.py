@@ -313,12 +313,14 @@ class Store:
 
     # Users, events, costs
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
-        """Return ``(org, user, bot)`` of users with a memory, by key, from behind *after*."""
+    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
+        """Return ``(org, user, bot)`` of users with a memory, by key, from behind *after*, whose key holds *matching*."""
         args: dict[str, Any] = {"limit": max(0, limit)}
-        if after is not None:
-            args |= {"org": after[0], "user_id": after[1], "bot": after[2]}
-        found = self._rows("users" if after is None else "users_after", **args)
+        if after is not None or matching:
+            args |= dict(zip(("org", "user_id", "bot"), after or ("", "", ""), strict=True))
+        if matching:
+            args |= {"lowered": matching.lower(), "exact": matching}
+        found = self._rows("users_matching" if matching else "users" if after is None else "users_after", **args)
         return [(row[0], row[1], row[2]) for row in found]
 
     def users_with_faded(self, bounds: Mapping[str, int], *, limit: int = 1000) -> list[UserKey]:
@@ -720,7 +722,6 @@ HINTS = {
     "doc_of_fact": _INDEX,
     "doc_of_summary": _INDEX,
     "doc_kind": _INDEX,
-    "posting_doc": _INDEX,
     "doc_terms": _INDEX,
     "vector_doc": _INDEX,
     "doc_vector": _INDEX,

@@ -1,12 +1,14 @@
 """
-The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_schema.sql``.
+The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_layout2.sql``.
 
 Times are integer milliseconds UTC.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ..types import Fact, Message, Summary
 
@@ -89,9 +91,15 @@ class DocRow:
     signals: int
     unscoped: bool = True
     embedded: str = ""
+    words: str = field(default="", compare=False)  # given to `WriteView.add_docs`; read by `ReadView.columns` alone
 
 
-COLUMNS = ("doc", "said", "seq", "ref", "session", "at", "sizes")
+def pack_words(counts: Mapping[str, int]) -> str:
+    """Return the index terms of a document as its row keeps them; a term has no white space."""
+    return " ".join(Counter(counts).elements())
+
+
+COLUMNS = ("doc", "said", "seq", "ref", "session", "at", "sizes", "words")
 """The fields of `DocRow` that `ReadView.columns` returns, in this order; ``said`` and ``sizes`` hold three each."""
 SEPARATOR = "\x1f"
 """Between ``conversation``, ``role`` and ``speaker`` in ``said``; the first two cannot hold it."""

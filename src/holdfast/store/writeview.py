@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from operator import itemgetter
 from typing import Self
 
 from ..clock import new_id, to_ms
@@ -65,7 +64,6 @@ OF_USER = (
     "evidence",
     "derivation",
     "doc",
-    "posting",
     "vector",
     "job",
     "operation",
@@ -141,17 +139,11 @@ class WriteView(ReadView):
         self._run("add_idempotency", key=key, digest=digest, first_seq=first_seq, last_seq=last_seq, created_at=now_ms)
 
     def add_docs(self, rows_: Sequence[DocRow]) -> None:
-        """Insert documents."""
+        """Insert documents with their words."""
         head = self._head
         self._driver.many("add_doc", [head + rows.doc_columns(row) for row in rows_])
         if any(row.kind == "fact" for row in rows_):
             self._changes.note_reindexed("fact")
-
-    def add_postings(self, rows_: Iterable[tuple[str, str, str, int, int]]) -> None:
-        """Insert ``(subject, kind, term, doc, tf)``."""
-        head = self._head
-        by_term = sorted(rows_, key=itemgetter(2))  # as the table is ordered: neighbours share a page
-        self._driver.many("add_posting", [head + row for row in by_term])
 
     def add_vectors(self, rows_: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
         """Insert or replace ``(document, embedder, scale, int8 bytes)``; other embedders' vectors and removed docs go."""
@@ -176,13 +168,11 @@ class WriteView(ReadView):
         self._run("note_embedder", embedder=embedder)
 
     def remove_docs(self, subject: str, kind: str, docs: Sequence[int]) -> None:
-        """Delete documents with their postings and vectors."""
+        """Delete documents with their words and vectors."""
         if not docs:
             return
         head, gone = (*self._head, subject, kind), set(docs)
         there = self._driver.many("doc_embedded", [(*head, doc) for doc in sorted(gone)])
-        terms = self._run("terms_of_docs", subject=subject, kind=kind, first=min(gone), last=max(gone))
-        self._driver.many("remove_posting", [(*head, term, doc) for term, doc in terms if doc in gone])
         self._driver.many("remove_vector", [(*head, by, doc) for _, _, doc, by in there if by])
         self._driver.many("remove_doc", [(*head, doc) for doc in sorted(gone)])
         self._changes.note_reindexed(kind)
@@ -481,8 +471,7 @@ class WriteView(ReadView):
             self.at(into, name)._run("note_subject", aliases="[]", created_at=0)
             for table in MOVED:
                 here._run(f"transfer_{table}", into=into, name=name)
-        for table in ("posting", "vector"):
-            self._run(f"transfer_{table}", into=into)
+        self._run("transfer_vector", into=into)
         for kind in REVISIONS:
             self._changes.note_reindexed(kind)
 

@@ -58,6 +58,16 @@ SELECT org, user_id, bot
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
+-- name: users_matching
+-- Whose org, name or bot holds the words; :lowered is in small letters.  This reads the key of every user, and no more.
+SELECT org, user_id, bot
+  FROM user_state
+ WHERE (org, user_id, bot) > (:org, :user_id, :bot)
+   AND (replace(lower(org || ' ' || user_id || ' ' || bot), :lowered, '') <> lower(org || ' ' || user_id || ' ' || bot)
+        OR replace(org || ' ' || user_id || ' ' || bot, :exact, '') <> org || ' ' || user_id || ' ' || bot)
+ ORDER BY org, user_id, bot
+ LIMIT :limit;
+
 -- name: users_to_embed
 -- Two ranges, since an index cannot look for what differs.  Users who have such a job, in any state, are left out.
 SELECT p.org, p.user_id, p.bot
@@ -101,7 +111,6 @@ UNION ALL SELECT 'evidence', COUNT(*) FROM evidence
 UNION ALL SELECT 'rejected', COUNT(*) FROM rejected
 UNION ALL SELECT 'derivation', COUNT(*) FROM derivation
 UNION ALL SELECT 'doc', COUNT(*) FROM doc
-UNION ALL SELECT 'posting', COUNT(*) FROM posting
 UNION ALL SELECT 'vector', COUNT(*) FROM vector
 UNION ALL SELECT 'job', COUNT(*) FROM job
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix

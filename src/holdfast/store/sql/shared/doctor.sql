@@ -218,25 +218,11 @@ SELECT org, user_id, bot, subject, kind, doc
   FROM doc
  WHERE kind NOT IN ('message', 'fact', 'summary');
 
--- name: check_posting_doc
--- A term in the index belongs to a document.
-SELECT DISTINCT p.org, p.user_id, p.bot, p.subject, p.kind, p.doc
-  FROM posting p
-  LEFT JOIN doc d ON d.org = p.org AND d.user_id = p.user_id AND d.bot = p.bot
-   AND d.subject = p.subject AND d.kind = p.kind AND d.doc = p.doc
- WHERE d.doc IS NULL;
-
 -- name: check_doc_terms
--- The lengths of the documents that are searched together add up to their terms in the index.
-SELECT d.org, d.user_id, d.bot, d.subject, d.kind
-  FROM (SELECT org, user_id, bot, subject, kind, SUM(terms) AS length
-          FROM doc
-         GROUP BY org, user_id, bot, subject, kind) AS d
-  LEFT JOIN (SELECT org, user_id, bot, subject, kind, SUM(tf) AS length
-               FROM posting
-              GROUP BY org, user_id, bot, subject, kind) AS p
-    ON p.org = d.org AND p.user_id = d.user_id AND p.bot = d.bot AND p.subject = d.subject AND p.kind = d.kind
- WHERE d.length <> COALESCE(p.length, 0);
+-- The length of a document is the number of its words.
+SELECT org, user_id, bot, subject, kind, doc, terms
+  FROM doc
+ WHERE terms <> length(words) - length(replace(words, ' ', '')) + CASE WHEN words = '' THEN 0 ELSE 1 END;
 
 -- name: check_vector_doc
 -- A vector belongs to a document that names its embedder.

@@ -62,7 +62,7 @@ SELECT key, digest, first_seq, last_seq
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND superseded_by = :id
  ORDER BY valid_from, id;
@@ -233,10 +233,6 @@ DELETE FROM derivation
 DELETE FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
--- name: erase_posting
-DELETE FROM posting
- WHERE org = :org AND user_id = :user_id AND bot = :bot;
-
 -- name: erase_vector
 DELETE FROM vector
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
@@ -285,7 +281,6 @@ UNION ALL SELECT 'evidence', COUNT(*) FROM evidence WHERE org = :org AND user_id
 UNION ALL SELECT 'rejected', COUNT(*) FROM rejected WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'derivation', COUNT(*) FROM derivation WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'doc', COUNT(*) FROM doc WHERE org = :org AND user_id = :user_id AND bot = :bot
-UNION ALL SELECT 'posting', COUNT(*) FROM posting WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'vector', COUNT(*) FROM vector WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'job', COUNT(*) FROM job WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix WHERE org = :org AND user_id = :user_id AND bot = :bot

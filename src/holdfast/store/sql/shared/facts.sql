@@ -9,13 +9,13 @@
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
    AND valid_to IS NULL
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
-   AND (CAST(:category AS text) IS NULL OR category = :category)
+   AND (CAST(:category AS text) IS NULL OR category = :category OR label = :label)
    AND (CAST(:kind AS text) IS NULL OR kind = :kind)
    AND (expires_at IS NULL OR expires_at > :now_ms)
    AND (subject, category, key, value, id)
@@ -31,7 +31,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
    AND (:every = 1 OR (f.home = :owner_home AND f.only_in = :owner) OR (:common = 1 AND f.only_in = ''))
    AND f.valid_to IS NULL
    AND (:all = 1 OR f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
-   AND (CAST(:category AS text) IS NULL OR f.category = :category)
+   AND (CAST(:category AS text) IS NULL OR f.category = :category OR f.label = :label)
    AND (CAST(:kind AS text) IS NULL OR f.kind = :kind)
  ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;
 
@@ -39,12 +39,12 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
    AND (:all = 1 OR subject IN (:subject, 'self') OR (:shared = 1 AND unscoped = 1))
-   AND (CAST(:category AS text) IS NULL OR category = :category)
+   AND (CAST(:category AS text) IS NULL OR category = :category OR label = :label)
    AND (CAST(:key AS text) IS NULL OR key = :key)
    AND (valid_from, recorded_at, id) > (:after_from, :after_recorded, :after_id)
  ORDER BY valid_from, recorded_at, id
@@ -55,7 +55,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT f.subject, f.id, f.kind, f.category, f.key, f.value, f.text, f.slot_key, f.slot_value, f.cardinality,
        f.confidence, f.lifetime, f.valid_from, f.valid_to, f.recorded_at, f.ended_at, f.ended_because,
        f.superseded_by, f.expires_at, f.unscoped, f.stated_at, f.stated_seq, f.strength, f.last_used_at, f.uses,
-       f.doc, f.source, f.importance, f.home, f.only_in, e.first_seq
+       f.doc, f.source, f.importance, f.home, f.only_in, f.label, e.first_seq
   FROM fact f
   JOIN (SELECT org, user_id, bot, subject, fact, MIN(seq) AS first_seq
           FROM evidence
@@ -79,7 +79,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
  WHERE e.org = :org AND e.user_id = :user_id AND e.bot = :bot
    AND (:every = 1 OR (f.home = :owner_home AND f.only_in = :owner) OR (:common = 1 AND f.only_in = ''))
    AND (:all = 1 OR f.subject IN (:subject, 'self') OR (:shared = 1 AND f.unscoped = 1))
-   AND (CAST(:category AS text) IS NULL OR f.category = :category)
+   AND (CAST(:category AS text) IS NULL OR f.category = :category OR f.label = :label)
    AND (CAST(:key AS text) IS NULL OR f.key = :key)
  ORDER BY e.subject, e.fact, e.at, e.seq, e.conversation, e.start;
 
@@ -87,7 +87,7 @@ SELECT e.subject, e.fact, e.conversation, e.seq, e.role, e.quote, e.start, e.sto
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
@@ -98,7 +98,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
@@ -109,7 +109,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
@@ -120,7 +120,7 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
@@ -148,7 +148,7 @@ SELECT COUNT(*)
 SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
        valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
        stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-       home, only_in
+       home, only_in, label
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
@@ -232,11 +232,11 @@ INSERT INTO fact
        (org, user_id, bot, subject, id, kind, category, key, value, text, slot_key, slot_value, cardinality,
         confidence, lifetime, valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by,
         expires_at, unscoped, stated_at, stated_seq, strength, last_used_at, uses, doc, source, importance,
-        home, only_in)
+        home, only_in, label)
 VALUES (:org, :user_id, :bot, :about, :id, :kind, :category, :key, :value, :text, :slot_key, :slot_value, :cardinality,
         :confidence, :lifetime, :valid_from, :valid_to, :recorded_at, :ended_at, :ended_because, :superseded_by,
         :expires_at, :unscoped, :stated_at, :stated_seq, :strength, :last_used_at, :uses, :doc, :source, :importance,
-        :owner_home, :owner);
+        :owner_home, :owner, :label);
 
 -- name: update_fact
 UPDATE fact
@@ -247,7 +247,7 @@ UPDATE fact
        superseded_by = :superseded_by, expires_at = :expires_at, unscoped = :unscoped,
        stated_at = :stated_at, stated_seq = :stated_seq, strength = :strength,
        last_used_at = :last_used_at, uses = :uses, doc = :doc, source = :source,
-       importance = :importance, home = :owner_home, only_in = :owner
+       importance = :importance, home = :owner_home, only_in = :owner, label = :label
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :about AND id = :id
 RETURNING id;
 

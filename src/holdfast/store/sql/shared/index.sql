@@ -1,4 +1,4 @@
--- The search index: documents, their terms, their vectors.  A partition is (subject, kind).
+-- The search index: documents with their words, and their vectors.  A partition is (subject, kind).
 
 -- name: message_subjects
 SELECT DISTINCT subject
@@ -26,35 +26,11 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
 -- of many rows takes its time.  Signs come only of vectors by :embedder.  :first is the lowest number.
 SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,
        (terms * 67108864 + chars) * 64 + signals AS sizes,
-       CASE WHEN embedded = :embedder THEN signs END AS signs
+       words, CASE WHEN embedded = :embedder THEN signs END AS signs
   FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
    AND doc >= :first AND (:shared = 0 OR unscoped = 1)
  ORDER BY doc;
-
--- name: postings
-SELECT term, doc, tf
-  FROM posting
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND term = :term
-   AND doc >= :first
- ORDER BY doc;
-
--- name: terms_between
--- The words of a partition from :low on and before :high.
-SELECT DISTINCT term
-  FROM posting
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
-   AND term >= :low AND term < :high
- ORDER BY term;
-
--- name: postings_shared
-SELECT p.term, p.doc, p.tf
-  FROM posting p
-  JOIN doc d ON d.org = p.org AND d.user_id = p.user_id AND d.bot = p.bot
-   AND d.subject = p.subject AND d.kind = p.kind AND d.doc = p.doc
- WHERE p.org = :org AND p.user_id = :user_id AND p.bot = :bot
-   AND p.subject = :subject AND p.kind = :kind AND p.term = :term AND p.doc >= :first AND d.unscoped = 1
- ORDER BY p.doc;
 
 -- name: vectors
 SELECT doc, scale, data
@@ -94,13 +70,9 @@ SELECT subject, kind, doc, embedded
 -- name: add_doc
 INSERT INTO doc
        (org, user_id, bot, subject, kind, doc, conversation, seq, ref, session, speaker, role, at,
-        terms, chars, signals, unscoped, embedded)
+        terms, chars, signals, unscoped, embedded, words)
 VALUES (:org, :user_id, :bot, :subject, :kind, :doc, :conversation, :seq, :ref, :session, :speaker, :role, :at,
-        :terms, :chars, :signals, :unscoped, :embedded);
-
--- name: add_posting
-INSERT INTO posting (org, user_id, bot, subject, kind, term, doc, tf)
-VALUES (:org, :user_id, :bot, :subject, :kind, :term, :doc, :tf);
+        :terms, :chars, :signals, :unscoped, :embedded, :words);
 
 -- name: add_vector
 INSERT INTO vector (org, user_id, bot, subject, kind, embedder, doc, scale, data)
@@ -113,18 +85,6 @@ ON CONFLICT (org, user_id, bot, subject, kind, embedder, doc) DO UPDATE
 UPDATE doc
    SET embedded = :embedded, signs = :signs
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND doc = :doc;
-
--- name: terms_of_docs
--- The keys of all postings of documents :first to :last, to delete some of them in one pass.
-SELECT term, doc
-  FROM posting
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
-   AND doc BETWEEN :first AND :last;
-
--- name: remove_posting
-DELETE FROM posting
- WHERE org = :org AND user_id = :user_id AND bot = :bot
-   AND subject = :subject AND kind = :kind AND term = :term AND doc = :doc;
 
 -- name: remove_vector
 DELETE FROM vector

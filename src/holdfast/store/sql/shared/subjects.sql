@@ -117,12 +117,6 @@ UPDATE doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot
    AND subject = :subject AND conversation = :conversation AND kind <> 'fact';
 
--- name: transfer_posting
--- Of all conversations of a subject at once: numbers of documents are unique within the user.
-UPDATE posting
-   SET subject = :into
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind <> 'fact';
-
 -- name: transfer_vector
 -- Of all conversations of a subject at once: numbers of documents are unique within the user.
 UPDATE vector

@@ -183,6 +183,7 @@ CREATE TABLE fact (
     importance    real    NOT NULL,        -- from 0 to 1: which events and sentences come first where room is short
     home          text    NOT NULL,        -- the conversation that it belongs to, and its subject; '' for the user's
     only_in       text    NOT NULL,
+    label         text    NOT NULL,        -- one of six broad words: technical, history, ...
     PRIMARY KEY (org, user_id, bot, subject, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -261,19 +262,8 @@ CREATE TABLE doc (                         -- one row per searchable message, fa
     unscoped      integer NOT NULL,        -- as on fact; 1 for messages and summaries
     embedded      text    NOT NULL,        -- id of the embedder whose vector is current; '' if none
     signs         blob,                    -- the signs of the current vector's numbers, a bit each
+    words         text    NOT NULL,        -- its index terms, each as often as it occurs, a space between them
     PRIMARY KEY (org, user_id, bot, subject, kind, doc)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE posting (                     -- the lexical index: one range a user, never a global one
-    org           text    NOT NULL,
-    user_id       text    NOT NULL,
-    bot           text    NOT NULL,
-    subject       text    NOT NULL,
-    kind          text    NOT NULL,
-    term          text    NOT NULL,
-    doc           integer NOT NULL,
-    tf            integer NOT NULL,
-    PRIMARY KEY (org, user_id, bot, subject, kind, term, doc)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE vector (                      -- int8 with a scale; rows of two embedders are never compared
@@ -612,7 +602,7 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value, f.text, f
                                   WHERE o.org = f.org AND o.user_id = f.user_id AND o.bot = f.bot AND o.subject = f.subject
                                     AND o.fact = f.id AND o.conversation <> '(by hand)'
                                   ORDER BY o.at, o.seq, o.conversation LIMIT 1)) AS end_seq,
-       f.only_in
+       f.only_in, f.label
   FROM fact f
  WHERE f.valid_to IS NULL
  ORDER BY f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value;
@@ -623,7 +613,7 @@ SELECT f.org, f.user_id, f.bot, f.subject, f.category, f.key, f.value, f.text, f
        datetime(f.valid_to / 1000, 'unixepoch') AS held_to,
        datetime(f.recorded_at / 1000, 'unixepoch') AS learned_at,
        datetime(f.ended_at / 1000, 'unixepoch') AS ended_at,
-       f.ended_because, f.superseded_by, f.source, f.id, f.only_in
+       f.ended_because, f.superseded_by, f.source, f.id, f.only_in, f.label
   FROM fact f
  ORDER BY f.org, f.user_id, f.bot, f.subject, f.category, f.valid_from, f.recorded_at;
 
