@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,6 +35,16 @@ SHAPES = {
     for path in sorted((Path(__file__).parent / "authorship").glob("pasted.*.txt"))
 }
 
+# More shapes, each with every one of these contents: what is learned does not hang on what the text says.
+TABLE = (Path(__file__).parent / "authorship" / "shapes.txt").read_text(encoding="utf-8").rstrip("\n").split("\n%%\n")
+CONTENTS = (
+    "I live in Rome and I'm allergic to peanuts.",
+    "my name is Paul and i work at Siemens",
+    "I have two kids and a dog named Rex.",
+)
+# Messages in everyday words: ⟪what the user says⟫, and ⟦what others say⟧.
+MARKED = (Path(__file__).parent / "authorship" / "marked.txt").read_text(encoding="utf-8").rstrip("\n").split("\n%%\n")
+
 
 def shapes() -> Iterator[Any]:
     for code, texts in SHAPES.items():
@@ -41,9 +52,10 @@ def shapes() -> Iterator[Any]:
             yield pytest.param(code, text, id=f"{code}-{number}-{text[:24]!r}")
 
 
-def learned(text: str, code: str | None = None) -> list[Candidate]:
+def learned(text: str, code: str | None = None, *, statements: bool = False) -> list[Candidate]:
     message = Message("user", text, seq=1)
-    return [good for good, _ in ground(extract_facts(message, language_code=code), {1: message}, min_confidence=0.7)[0]]
+    read = extract_facts(message, language_code=code, statements=statements)
+    return [good for good, _ in ground(read, {1: message}, min_confidence=0.7)[0]]
 
 
 def test_there_are_many_shapes() -> None:
@@ -67,6 +79,38 @@ def test_pasted_words_teach_nothing_and_the_sentence_beside_them_does(code: str,
     found = learned(shape.replace("{c}", content).replace("{own}", own))
 
     assert {fact.value for fact in found} == ({value} if "{own}" in shape else set())
+
+
+@pytest.mark.parametrize("content", CONTENTS)
+def test_two_hundred_shapes_of_pasted_text_teach_nothing_whatever_they_say(content: str) -> None:
+    """By rules, sentences included; the user's own sentence beside the text is learned."""
+    assert len(TABLE) >= 200
+    assert learned(content, statements=True)
+
+    for shape in TABLE:
+        text = shape.replace("{c}", content).replace("{own}", "I live in Porto.")
+        found = {fact.value or fact.text for fact in learned(text, statements=True)}
+        assert found == ({"Porto"} if "{own}" in shape else set()), shape
+
+
+def test_everyday_messages_are_divided_between_the_user_and_others() -> None:
+    """Lists, labels, days and stage directions of the user are his own; what looks alike and is pasted is not."""
+    assert sum("⟪" in marked for marked in MARKED) >= 170
+    assert sum("⟦" in marked for marked in MARKED) >= 170
+
+    for marked in MARKED:
+        text = re.sub("[⟪⟫⟦⟧]", "", marked)
+        place, mine, out = 0, None, masked(text)
+        for part in re.split("([⟪⟫⟦⟧])", marked):
+            if part in ("⟪", "⟦"):
+                mine, start = part == "⟪", place
+            elif part in ("⟫", "⟧"):
+                share = out[start:place].count("\x00") / (place - start)
+                assert share == 0 if mine else share >= 0.9, marked
+            else:
+                place += len(part)
+        foreign = [text.index(words) for words in re.findall("⟦([^⟧]*)", marked)]
+        assert not [fact for fact in learned(text, statements=True) if fact.start in foreign], marked
 
 
 @pytest.mark.parametrize(("code", "shape"), list(shapes()))

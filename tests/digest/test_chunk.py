@@ -65,7 +65,10 @@ def ends(messages: list[Message], config: Config = CONFIG, **kwargs: int) -> lis
         pytest.param("ana: bo: bo: ana: ana: " * 2 + "bo: ana: bo:", [11], id="two people who write in bursts"),
         pytest.param("ana: bo: cy: " * 4, [10], id="a group: whoever speaks after a reply opens an exchange"),
         pytest.param("u a u a u a +480 u a", [6], id="eight hours of silence close what is half full"),
-        pytest.param("u a u a +1500 u a u a u a u", [10], id="no silence closes less than half"),
+        pytest.param("u a u a +1500 u a u a u a u", [10], id="no silence of a day closes less than half"),
+        pytest.param("u a u a +10000 u a u a u a u", [10], id="nor one of six days"),
+        pytest.param("u a u a +10080 u a u a", [4], id="a week closes a first chunk, however short"),
+        pytest.param("u a " * 5 + "u a +10080 u a u a", [10], id="and no rest behind another chunk"),
         pytest.param("u a u a u +400 a u a", [5], id="a late answer opens the next chunk"),
         pytest.param("u a " * 4 + "u u +400 a u", [10], id="a silence closes what is full within an exchange"),
         pytest.param("u a u a u a +350 u a", [], id="a short silence closes nothing"),
@@ -97,7 +100,7 @@ def sized(text: str, tokens: int) -> list[Message]:
         pytest.param("u a " * 8, 30, [], id="short messages go on"),
         pytest.param("u a " * 12, 30, [20], id="until they are worth a summary"),
         pytest.param("u a " * 18, 2, [30], id="or are thirty"),
-        pytest.param("u a " * 4, 800, [4], id="few long messages are a chunk"),
+        pytest.param("u a " * 6, 800, [10], id="of long messages only what a model is shown counts"),
         pytest.param("u a u a u a +480 u a", 60, [6], id="eight hours of silence close what is worth a summary"),
         pytest.param("u a u a u a +480 u a", 20, [6], id="and a first chunk however short"),
         pytest.param("u a " * 5 + "u a u a u a +480 u a", 60, [10, 16], id="another when it is worth a summary"),
@@ -106,6 +109,12 @@ def sized(text: str, tokens: int) -> list[Message]:
 )
 def test_chunks_close_by_tokens_as_well_as_by_messages(text: str, tokens: int, expected: list[int]) -> None:
     assert ends(sized(text, tokens), REAL) == expected
+
+
+def test_few_long_messages_are_a_chunk_where_a_model_is_shown_all_of_them() -> None:
+    wide = replace(REAL, message_char_limit=8_000, reply_char_limit=8_000)
+
+    assert ends(sized("u a " * 4, 800), wide) == [4]
 
 
 @pytest.mark.parametrize(
@@ -134,10 +143,31 @@ def test_the_end_closes_no_small_rest_after_another_chunk() -> None:
     assert ends(sized("u a", 2), REAL, ended_seq=2) == [2]
 
 
-def test_undated_messages_know_no_silence() -> None:
-    messages = [Message(m.role, m.content, seq=m.seq) for m in script("u a u a u a +900 u a")]
+def test_a_greeting_waits_for_what_it_greets_however_long_the_silence() -> None:
+    messages = script("u a +20000 u a")
+    messages[:2] = [replace(message, content="Hi there, thanks!") for message in messages[:2]]
 
-    assert ends(messages, now_ms=to_ms(MONDAY + timedelta(days=9))) == []
+    assert ends(messages) == []
+
+
+def test_a_visit_in_which_the_user_only_greets_is_never_closed_by_silence() -> None:
+    messages = script("a u a +20000 u a")
+    messages[1] = replace(messages[1], content="Hi there!")
+
+    assert ends(messages) == []
+
+
+def test_a_visit_whose_first_message_was_erased_is_closed_by_silence() -> None:
+    messages = script("u a u a +20000 u a")[2:]
+
+    assert ends(messages, first=True) == [4]
+    assert ends(messages) == []
+
+
+def test_undated_messages_know_no_silence() -> None:
+    messages = [Message(m.role, m.content, seq=m.seq) for m in script("u a u a u a +90000 u a")]
+
+    assert ends(messages, now_ms=to_ms(MONDAY + timedelta(days=99))) == []
 
 
 class TestTheEnd:

@@ -204,6 +204,57 @@ def test_a_row_without_a_quote_rests_on_the_sentence_that_holds_its_words(row, q
     assert quote.endswith(candidate.quote)
 
 
+@pytest.mark.parametrize(
+    ("row", "quote"),
+    [
+        ("goal,trip_length_days,10,0.8", "Ten days in Tokyo."),
+        ("budget,max_usd,3000,0.9", "We can spend three thousand dollars."),
+    ],
+)
+def test_a_number_may_have_been_said_in_words(row, quote):
+    talk = {1: Message("user", "Ten days in Tokyo. We can spend three thousand dollars. Boats make me sick.", seq=1)}
+    candidate, reason = one(row, PromptWindow(talk))
+
+    assert (candidate.quote, reason) == (quote, "")
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("goal,trip_length_days,10,0.8", "My ten cousins will come."),
+        ("goal,trip_length_days,10,0.8", "Ten days here. Then ten days there."),
+        ("goal,trip_length_days,12,0.8", "Ten days in Tokyo."),
+    ],
+)
+def test_a_number_in_words_about_something_else_is_no_evidence(row, said):
+    assert one(row, PromptWindow({1: Message("user", said, seq=1)}))[1].startswith("no-message")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Tell me how to install Redis with Docker.", "Show me how to use Redis.", "Please explain Redis to me.", "Help me install Redis.",
+        "Compare Redis and Memcached.", "Give me an example of a Redis query.", "We're evaluating Redis.", "I'm learning about Redis.",
+        "We looked at Redis last year.", "I read an article about Redis.", "I heard Redis is fast.", "I'm trying out Redis.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("row", ["technical,,Uses Redis,0.95", "tech,uses_tool,Redis,0.95"])
+def test_asking_about_a_tool_or_looking_into_it_is_not_using_it(row, said):
+    assert one(row, PromptWindow({1: Message("user", said, seq=1)}))[1].startswith("not-asserted")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Our Redis is down.", "Fix my Redis config.", "Help me debug our Redis cluster.", "We tried Memcached, but we use Redis.",
+        "We use Redis, explain persistence please.", "Help me: I use Redis.", "Everything runs on Redis.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("row", ["technical,,Uses Redis,0.95", "tech,uses_tool,Redis,0.95"])
+def test_a_request_that_says_that_a_tool_is_used_states_it(row, said):
+    assert one(row, PromptWindow({1: Message("user", said, seq=1)}))[1] == ""
+
+
 def test_a_row_of_four_columns_that_nobody_said_has_no_message():
     assert one("work,works_at,Evilcorp,0.95")[1].startswith("no-message")
 

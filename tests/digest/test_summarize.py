@@ -41,6 +41,29 @@ LUNA = talk(
     "assistant: You're welcome! Feel free to ask if you have any other questions.",
 )
 
+TEN_EXCHANGES = talk(  # as long as its summary allows: the text takes it all
+    "user: Hi! Luna, my rescue greyhound, howls whenever I leave the house. I'm really worried about her.",
+    "assistant: Separation anxiety is common in rescues. Start with absences of two minutes and build up slowly.",
+    "user: She destroyed the sofa cushion yesterday while I was at work. I feel guilty.",
+    "assistant: Don't feel guilty. Leave a frozen Kong when you go, and try a camera to see when it starts.",
+    "user: The neighbours complained about the barking too, I'm quite stressed.",
+    "assistant: I'd recommend talking to them, and calming music at the same time each day.",
+    "user: Would a crate help?",
+    "assistant: Not if she panics in it. Use a pen with an open door instead.",
+    "user: OK. She is allergic to chicken, so which treats are fine?",
+    "assistant: Duck or salmon treats. Read the label for chicken fat.",
+    "user: We started her on fluoxetine 20 mg once a day on Monday, the vet prescribed it.",
+    "assistant: Give it with food. It takes four to six weeks to work. Watch her appetite.",
+    "user: She eats a little less since then.",
+    "assistant: That is a common side effect; call the vet if she skips two meals.",
+    "user: She also had diarrhoea on Wednesday night.",
+    "assistant: Give boiled rice for 24 hours and plenty of water.",
+    "user: It is better today, thank God!",
+    "assistant: Great, go back to her normal food over two days.",
+    "user: Thanks, I'm relieved. Talk soon!",
+    "assistant: You're welcome. Keep a diary of the absences.",
+)
+
 
 def words(text: str) -> int:
     return len(text.split())
@@ -100,6 +123,12 @@ class TestAChunk:
 
         assert any(a.startswith("assistant: I recommend leaving her alone") for a in actions)
         assert "Mia: I'll try that from tomorrow." in actions
+
+    def test_a_short_talk_keeps_a_concern_and_an_action_although_its_text_says_them(self) -> None:
+        draft = summarize_chunk(TEN_EXCHANGES)
+
+        assert draft.concerns == ("I'm really worried about her.",)
+        assert [action.partition(":")[0] for action in draft.actions] == ["assistant"]
 
     def test_themes_are_phrases_that_were_said(self) -> None:
         said = " ".join(m.content for m in LUNA).lower()

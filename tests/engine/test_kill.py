@@ -23,7 +23,6 @@ LINES = ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "I think I'm 
 VIEW_STEPS = [
     "add_messages",
     "add_docs",
-    "add_postings",
     "save_user",
     "save_conversation",
     "add_idempotency",

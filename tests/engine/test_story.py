@@ -1,5 +1,6 @@
 """The main path through the front door: what is said is kept, believed, summarized, found and shown."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -200,7 +201,7 @@ def test_a_fact_whose_words_set_an_end_is_gone_after_it(memory, chat, clock):
     clock.advance(days=60)
     memory.digest()
     assert [f for f in ana.facts() if f.key == "dentist_appointment"] == []
-    assert [hit.kind for hit in ana.search("dentist")] == ["message"]
+    assert {hit.kind for hit in ana.search("dentist")} == {"message", "summary"}
     assert "facts" not in {s.name for s in chat.context("Dentist?").sections if s.items}
     assert [f.id for f in ana.history(fact.category)] == [fact.id]
 
@@ -374,3 +375,52 @@ def test_broad_categories_hold_what_the_rules_file_more_narrowly(memory):
     assert user.facts("technical", limit=1) == found[:1]
     assert user.facts("technical", limit=1, after=after) == found[1:2]
     assert user.facts("nosuch") == []
+
+
+def test_a_memory_is_given_with_its_broad_category_and_found_by_it(memory):
+    user = memory.user("ana")
+    given = {
+        "Works at Acme Corp as a backend engineer": "identity",
+        "Deploys on Kubernetes (GKE)": "context",
+        "Had a webhook reliability issue in January": "history",
+        "Running PostgreSQL 15": "technical",
+        "Prefers Python over JavaScript": "preference",
+        "Prefers concise, technical responses": "behavioral",
+    }
+    for text, category in given.items():
+        assert user.remember(text, category=category).fact.label == category
+    assert {fact.text: fact.label for fact in user.facts()} == given
+    for text, category in given.items():
+        assert [fact.text for fact in user.facts(category)] == [text]
+        assert [fact.text for fact in user.history(category)] == [text]
+
+
+def test_the_category_of_a_sentence_is_one_of_six(memory):
+    with pytest.raises(BadInput, match="'food' is none"):
+        memory.user("ana").remember("Likes tea", category="food")
+    assert memory.user("ana").facts() == []
+
+
+def test_a_label_that_a_person_gives_replaces_the_one_of_the_category(memory):
+    memory.conversation("a", user="ana").record("We use Kubernetes for deployment.", "Noted.")
+    user = memory.user("ana")
+    assert [fact.label for fact in user.facts()] == ["technical"]
+    user.remember("We use Kubernetes for deployment.", category="context")
+
+    assert [(fact.value, fact.label) for fact in user.facts("context")] == [("Kubernetes", "context")]
+    assert memory.user("ana").export()["facts"][0]["label"] == "context"
+
+
+def test_a_model_labels_what_it_extracts(clock):
+    words = "Wrestles with asyncio in the billing service"
+    rows = [{"content": words, "category": "technical", "confidence": 0.9}]
+    rows += [{"content": "Billing runs at night", "category": "context", "confidence": 0.9}]
+    with Memory(llm=lambda messages: json.dumps(rows), clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("Lately I wrestle with asyncio in the billing service. Billing runs at night.", "I see.")
+        chat.end()
+        memory.digest()
+        user = memory.user("ana")
+
+        assert words in [fact.text for fact in user.facts("technical")]
+        assert "Billing runs at night" in [fact.text for fact in user.facts("context")]

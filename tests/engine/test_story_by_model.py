@@ -87,6 +87,57 @@ def test_one_call_tells_a_batch_of_changes_and_each_line_names_its_summaries(
     assert memory.doctor().ok
 
 
+NEWS = {
+    "luna": ["limps on the left leg", "sleeps in the hall", "eats duck only", "chases the postman", "weighs 14 kg"],
+    "max": ["coughs at night", "hides under the sofa", "refuses the blue pill", "swims in the lake", "lost a tooth"],
+    "shop": ["opens on Tuesdays", "sells green candles", "needs a new roof", "hired a painter", "moved to Mill Street"],
+}
+
+
+def told_by_name(request: Request) -> Reply:
+    """Tell each summary in a line of its own words, and name it."""
+    shown = next(items for name, items in parse_blocks(request.text) if "(" in items[0])
+    lines = [f"{item.partition(': ')[2].splitlines()[0]} [{number}]" for number, item in enumerate(shown, 1)]
+    return "\n".join(lines[-6:])
+
+
+def test_thirty_conversations_of_three_subjects_across_months(clock: FakeClock, capsys: pytest.CaptureFixture) -> None:
+    model = ScriptedModel({"chunk_summary": summarized, "story": told_by_name})
+    with Memory(embedder=None, llm=model, clock=clock, config=Config(story_tokens=300)) as memory:
+        for number in range(10):
+            for subject, news in NEWS.items():
+                chat = memory.conversation(f"{subject} {number}", user="ines", subject=subject)
+                said = f"{subject.title()} {news[number % 5]} beside the {subject}gate{number}."
+                chat.record(said, "I see.")
+                chat.record("Thank you for the time that you took.", "You are welcome.")
+                chat.end()
+                clock.advance(days=4)
+        memory.digest()
+        before = {subject: memory.user("ines").story(subject) for subject in NEWS}
+
+        for subject, story in before.items():
+            told = {one.conversation for line in story.lines for one in line.sources}
+            assert told == {f"{subject} {number}" for number in range(10)}
+            assert all(line.sources and line.first_at for line in story.lines)
+            assert story.source.startswith(model.name)
+            assert count_tokens(story.text) <= 300
+            assert not any(other in story.text.casefold() for other in NEWS if other != subject)
+        calls = {row.layer: row.calls for row in memory.usage(by=("layer",))}
+        with capsys.disabled():
+            print(f"\n30 conversations of three subjects: {calls}")
+        assert calls == {"combined": 30, "story": 3}
+
+        memory.conversation("luna 9", user="ines", subject="luna").clear()
+        assert "lunagate9" not in memory.user("ines").story("luna").text
+        memory.digest()
+        after = memory.user("ines").story("luna")
+        told = {one.conversation for line in after.lines for one in line.sources}
+        assert told == {f"luna {number}" for number in range(9)}
+        assert memory.user("ines").story("max") == before["max"]
+        assert len(model.requests("story")) == 3  # the lines that are left tell all the others
+        assert memory.doctor().ok
+
+
 @pytest.mark.parametrize(
     "invented",
     [

@@ -88,13 +88,15 @@ def test_a_fault_loses_nothing_and_is_made_good_for(tmp_path, fault):
 
 
 def test_nobody_answers_and_the_memory_goes_on(tmp_path):
+    reasons = set()
     with World(tmp_path / FILE, url=unreachable_url()) as world:
         for number in range(12):
             world.say(f"I live in Lisbon, and this is line {number}.")
             world.digest()
+            reasons |= {job.reason for job in world.memory.jobs()}
 
         assert world.homes() == ["Lisbon"]  # the rules read on
-        assert any("cannot be reached" in job.reason for job in world.memory.jobs())
+        assert any("cannot be reached" in reason for reason in reasons)
         world.assert_sound()
 
 

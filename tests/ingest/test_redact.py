@@ -229,5 +229,11 @@ def test_words_about_secrets_are_left(text: str) -> None:
     assert find_secrets(text) == []
 
 
+def test_a_key_without_a_digit_is_found() -> None:
+    key = "sk-" + "abcDEF" * 5
+
+    assert [span.kind for span in find_secrets(f"here: {key}")] == ["key"]
+
+
 def test_a_number_with_letters_costs_linear_time() -> None:
     assert find_secrets("my pass 1" + "a" * 60 + "_x")

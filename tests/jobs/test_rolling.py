@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+import pytest
+
 from holdfast import Config, Memory, strategies
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
@@ -80,3 +84,34 @@ def test_facts_and_turns_keep_a_small_budget(memory, clock):
     chat.record("I'm vegetarian, and I live in Porto, and I'm allergic to nuts.", "Noted.")
     for budget in (1, 20, 60, 200):
         assert chat.context("What can I eat?", budget_tokens=budget).tokens <= max(budget, 1)
+
+
+@pytest.mark.parametrize(("config", "strategy"), [({"summaries": False}, None), ({}, "facts/2")])
+def test_where_no_summary_is_made_a_model_reads_short_and_long_conversations(config, strategy, clock):
+    model = ScriptedModel()
+    with Memory(embedder=None, llm=model, clock=clock, config=Config(**config)) as memory:
+        old = memory.conversation("old", user="ana", strategy=strategy)
+        old.append(
+            [
+                {
+                    "role": "user",
+                    "content": "I live in Porto and my sister Ana is a nurse.",
+                    "at": clock() - timedelta(days=99),
+                }
+            ]
+        )
+        memory.digest()
+        assert len(model.requests("facts")) == 1
+
+        chat = memory.conversation("new", user="ana", strategy=strategy)
+        for number in range(40):
+            chat.record(
+                f"I live in town {number} and my sister Ana is a nurse there. " + "We like it. " * 20, "Indeed."
+            )
+            clock.advance(minutes=1)
+            memory.digest()
+        clock.advance(days=1)
+        memory.digest()
+
+        read = " ".join(request.text.rpartition("<read>")[2] for request in model.requests("facts"))
+        assert all(f"town {number} " in read for number in range(40))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from holdfast import Config, Memory, Message
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 
@@ -22,7 +23,7 @@ def about(model, layer):
 
 def test_prompts_name_the_user_and_the_day():
     model = ScriptedModel()
-    with Memory(embedder=None, llm=model, config=EVERY_TURN) as memory:
+    with Memory(embedder=None, llm=model, config=EVERY_TURN, clock=FakeClock(AT)) as memory:
         chat = memory.conversation("a", user="u1")
         chat.append([Message("user", "Hi, I'm Hanna.", at=AT), Message("assistant", "Hello!", at=AT)])
         memory.digest()

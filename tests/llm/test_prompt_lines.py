@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from holdfast import Config, Memory
-from holdfast.llm.prompt_lines import known_lines
+from holdfast.llm.prompt_lines import cut, known_lines, message_lines
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks, parse_line, render_line
+from holdfast.types import Message
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
 
@@ -27,6 +28,21 @@ def facts(*rows):
 
 
 MANY = [f"possession/owns = a wooden box with the number {n}" for n in range(60)]
+
+
+def test_a_long_message_keeps_its_end_where_people_ask():
+    text = "Here is my code. " + "x = 1\n" * 400 + "By the way, I'm allergic to nuts."
+
+    short = cut(text, 400)
+    (user,) = message_lines([Message("user", text, seq=1)], 400, others=100)
+    (answer,) = message_lines([Message("assistant", text, seq=2)], 400, others=100)
+
+    assert short.startswith("Here is my code.")
+    assert short.endswith("By the way, I'm allergic to nuts.")
+    assert f"[…{len(text) - 400} more characters…]" in short
+    assert short in user
+    assert len(answer) < 150
+    assert answer.endswith("allergic to nuts.")
 
 
 def test_of_many_known_facts_those_are_shown_that_the_new_words_touch():

@@ -13,6 +13,7 @@ from holdfast.errors import BadInput, NotFound
 from holdfast.store import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.model import ScriptedModel
 
 USER = "ana"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -433,6 +434,22 @@ def test_a_message_of_the_range_can_go_and_the_hand_written_episode_stays(memory
     assert (fact.start_seq, fact.end_seq) == (2, 2)
 
 
+def test_a_hand_written_episode_goes_without_the_messages_beside_it(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "I live in Porto and I like tea.", "We met at Meko.")
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
+    fact = user.remember("Rin is afraid of cats at Meko.", conversation="a", start_seq=1, end_seq=2).fact
+    assert fact is not None
+    now = user.correct(fact.id, value="Rin is afraid of dogs at Meko.").fact
+    assert now is not None
+    user.forget(now.id)
+
+    assert [one.content for one in chat.load() if one.role == "user"] == [
+        "I live in Porto and I like tea.",
+        "We met at ████.",
+    ]
+    assert {one.text for one in user.facts()} == {"Lives in Porto.", "Likes tea."}
+
+
 def test_a_range_must_be_whole_and_have_messages(memory: Memory, clock: FakeClock) -> None:
     say(memory, clock, "We met at Meko.")
     user = memory.user(USER)
@@ -478,3 +495,21 @@ def test_what_is_important_comes_first_where_room_is_short_and_does_not_fade(mem
     user.correct(ids[0], importance=0.9)
 
     assert "Walk number 0 " in user.profile(budget_tokens=80).text
+
+
+def test_words_of_a_message_go_with_an_extracted_event_that_was_corrected() -> None:
+    answer = (
+        "SUMMARY: Met.\nTHEMES: -\nCONCERNS: -\nACTIONS: -\nEPISODES:\n"
+        "- First meeting over tteokbokki at Meko [1]\nFACTS:\nNONE"
+    )
+    with Memory(llm=ScriptedModel(otherwise=lambda asked: answer if asked.layer == "combined" else "NONE")) as memory:
+        chat, user = memory.conversation("c", user=USER), memory.user(USER)
+        chat.record("Our first meeting was over tteokbokki at Meko!", "Yes.")
+        chat.end()
+        memory.digest()
+        fact = user.correct(chat.episodes()[0].id, value="First meeting over ramen at Meko").fact
+        assert fact is not None
+        user.forget(fact.id)
+
+        assert "tteokbokki" not in chat.load()[0].content
+        assert user.history() == []

@@ -69,7 +69,9 @@ def test_not_even_when_a_model_extracts_everything(wrapping: str) -> None:
             model = greedy()
 
             assert left_over(believed(transcript, model)) == [], transcript.claim
-            assert model.requests("facts")
+            assert model.requests("facts") or any(
+                "facts: NONE" not in asked.text for asked in model.requests("combined")
+            )
 
 
 def test_enough_transcripts_are_tried() -> None:

@@ -21,7 +21,7 @@ RIGHT = [pair for kind in ("near", "same") for pair in PAIRS[kind]]
 def test_the_pairs_are_as_many_of_each_kind_as_the_figures_say() -> None:
     assert {kind: len(pairs) for kind, pairs in PAIRS.items()} == {
         "near": 12, "same": 24, "contra": 20, "distinct": 14, "unrelated": 20, "hard": 89,
-        "merge": 24, "never": 24, "joined_well": 8, "joined_badly": 12,
+        "merge": 24, "never": 24, "joined_well": 8, "joined_badly": 12, "tools_one": 7, "tools_apart": 21,
     }  # fmt: skip
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from holdfast import Fact, Memory
+from holdfast.reconcile.joining import joined_text
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 
@@ -345,3 +348,59 @@ def test_vectors_of_an_embedder_that_was_not_there_are_made(clock: FakeClock, tm
     with opened(clock, path) as memory:
         assert isinstance(memory._engine.embedder, HashEmbedder)
         assert len(memory.user("ana").consolidate().merged) == 1
+
+
+PYTHON = ["Uses Python", "Prefers Python over JavaScript", "Backend is in Python with FastAPI"]
+ONE_TOOL = "Uses Python with FastAPI for backend development, prefers Python over JavaScript"
+PAIRS = tomllib.loads((Path(__file__).parent / "pairs.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", PAIRS["tools_one"], ids=lambda case: case[-1])
+def test_sentences_about_one_tool_are_said_by_one(case: list[str]) -> None:
+    *sentences, text = case
+
+    assert {joined_text(order) for order in permutations(sentences)} == {text}
+
+
+@pytest.mark.parametrize("pair", PAIRS["tools_apart"], ids=" + ".join)
+def test_what_tells_more_or_other_of_a_tool_stays_apart(pair: list[str]) -> None:
+    assert (joined_text(pair), joined_text(pair[::-1])) == ("", "")
+
+
+def test_no_pair_that_must_stay_apart_is_about_one_tool() -> None:
+    kinds = ("contra", "distinct", "unrelated", "hard", "never")
+
+    assert [pair for kind in kinds for pair in PAIRS[kind] if joined_text(pair)] == []
+
+
+@pytest.mark.parametrize("with_model", [False, True], ids=["rules", "model"])
+def test_three_memories_about_one_tool_become_one_and_three_again(clock: FakeClock, with_model: bool) -> None:
+    with opened(clock) if with_model else Memory(clock=clock) as memory:
+        ana = memory.user("ana")
+        for text, label in zip(PYTHON, ("technical", "preference", "technical"), strict=True):
+            ana.remember(text, category=label)
+        ana.remember("Uses Java", category="technical")
+        memory.digest()
+        (planned,) = ana.consolidate(dry_run=True).merged
+        (merged,) = ana.consolidate().merged
+
+        assert planned.fact.text == merged.fact.text == ONE_TOOL
+        assert believed(memory) == ["Uses Java", ONE_TOOL]
+        assert sorted(said.quote for said in merged.fact.evidence) == sorted(PYTHON)
+        assert ana.consolidate().merged == ()
+        ana.restore(merged.sources[0].id)
+        assert believed(memory) == sorted([*PYTHON, "Uses Java"])
+        assert ana.consolidate().merged == ()
+        assert memory.doctor().findings == ()
+
+
+def test_a_tool_that_is_told_again_goes_into_the_one_memory(clock: FakeClock) -> None:
+    with Memory(clock=clock) as memory:
+        ana = memory.user("ana")
+        for text in PYTHON[:2]:
+            ana.remember(text)
+        ana.consolidate()
+        ana.remember(PYTHON[2])
+        ana.consolidate()
+
+        assert believed(memory) == [ONE_TOOL]

@@ -198,3 +198,80 @@ def test_what_has_not_happened_since_yesterday_passes_whatever_the_model_says():
 
         clock.advance(seconds=30 * 86_400)
         assert memory.user("ana").facts() == []
+
+
+RESULTS = [
+    ("The vet measured her T4 on 10 March: 3.4", "health,t4,3.4,0.9,luna,set,,,1,measured her T4 on 10 March: 3.4"),
+    ("Her T4 on 3 March was 2.1.", "health,t4,2.1,0.9,luna,set,,,3,Her T4 on 3 March was 2.1"),
+    ("Her T4 on Tuesday was 2.8.", "health,t4,2.8,0.9,luna,set,,,5,Her T4 on Tuesday was 2.8"),
+]
+
+
+@pytest.mark.parametrize("model", [False, True], ids=["rules", "model"])
+def test_results_of_tests_follow_one_another_by_the_day_of_the_sample(model):
+    llm = ScriptedModel({"facts": [row for _, row in RESULTS]}) if model else None
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None, llm=llm) as memory:
+        chat = memory.conversation("c", user="elena", subject="luna")
+        for said, _ in RESULTS:
+            chat.record(said, "Noted.")
+            chat.end()
+            memory.digest()
+            clock.advance(minutes=5)
+        luna = memory.user("elena", subject="luna")
+        days = [
+            (fact.value, f"{fact.valid_from:%m-%d}", fact.valid_to and f"{fact.valid_to:%m-%d}")
+            for fact in luna.history("health")
+        ]
+
+        assert sorted(days) == [("2.1", "03-03", "03-10"), ("2.8", "03-17", None), ("3.4", "03-10", "03-17")]
+        assert [(fact.value, f"{fact.valid_from:%m-%d}") for fact in luna.facts("health")] == [("2.8", "03-17")]
+        assert "2.8. (since 2026-03-17)" in chat.context("How is her T4?").section("facts").text
+        assert memory.doctor().ok
+
+
+def test_a_corrected_result_of_one_day_takes_the_place_of_the_wrong_one():
+    with Memory(clock=FakeClock(AT), embedder=None) as memory:
+        chat = memory.conversation("c", user="elena", subject="luna")
+        chat.record("Her T4 on 3 March was 2.1.", "Noted.")
+        chat.record("Sorry, her T4 on 3 March was 2.4.", "Noted.")
+        memory.digest()
+
+        assert [fact.value for fact in memory.user("elena", subject="luna").facts("health")] == ["2.4"]
+
+
+def test_a_result_without_a_day_holds_from_when_it_was_told():
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None) as memory:
+        chat = memory.conversation("c", user="elena", subject="luna")
+        for said in ("Her T4 on 3 March was 2.1.", "Her T4 is 3.0."):
+            chat.record(said, "Noted.")
+            clock.advance(minutes=5)
+        memory.digest()
+
+        (fact,) = memory.user("elena", subject="luna").facts("health")
+        assert (fact.value, f"{fact.valid_from:%m-%d}") == ("3.0", "03-20")
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "begins"),
+    [
+        (["My creatinine is 3.1.", "My creatinine was 3.5 today.", "No wait, my creatinine was 3.6 today."], "3.6", "03-20"),
+        (["I weigh 85 kg.", "I weighed 84 kg today."], "84 kg", "03-20"),
+        (["On 3 March my creatinine was 2.1.", "Sorry, on 3 March my creatinine was 2.4."], "2.4", "03-03"),
+        (["I weigh 85 kg.", "I weigh 80 kg since January."], "80 kg", "03-20"),
+        (["My creatinine is 2.5.", "My creatinine is at 2.1 since January."], "2.1", "03-20"),
+    ],
+)  # fmt: skip
+def test_of_one_day_and_of_what_still_holds_the_last_word_counts(said, value, begins):
+    clock = FakeClock(AT)
+    with Memory(clock=clock, embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text in said:
+            chat.record(text, "Noted.")
+            clock.advance(minutes=60)
+        memory.digest()
+
+        found = [(f.value, f"{f.valid_from:%m-%d}") for f in memory.user("ana").facts("health") if f.value]
+        assert found == [(value, begins)]
+        assert memory.doctor().ok

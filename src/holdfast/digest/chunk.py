@@ -12,7 +12,8 @@ each time the turn comes back (Ana, Bo | Ana, Bo); in a group, whoever speaks af
 the next one.  Several messages in a row by one speaker are one turn.  ``system`` messages are
 no turn, and what an assistant says before the first user message opens nothing.
 
-Lengths are counted in tokens as well as in messages: ten short messages are not worth a summary, and four long ones are.
+Lengths are counted in tokens as well as in messages: ten short messages are not worth a summary.  Of a long
+message only the tokens that a model is shown count (``message_char_limit``, ``reply_char_limit``), so a page of code closes no chunk by itself.
 A mere farewell ("Thanks, bye!") begins no chunk, so it belongs to the one that it closes.
 """
 
@@ -35,6 +36,8 @@ LONG_EXCHANGE = 4
 SHORT_MESSAGES = 3
 # A silence closes a chunk with this part of its messages and tokens, and the end of a talk a rest with a quarter.
 SILENCE_PART, END_PART = 2, 4
+# A silence so many times longer than the setting (a week at the default) ends a visit: it closes a first chunk, however short.
+LONG_SILENCE = 28
 # A courtesy has at most so many characters.
 COURTESY_CHARS = 80
 # A tool call that is not answered within this many other messages will not be answered.
@@ -51,7 +54,12 @@ class Chunk:
 
 
 def find_closed_chunks(
-    messages: Sequence[Message], config: Config, *, ended_seq: int = 0, now_ms: int | None = None
+    messages: Sequence[Message],
+    config: Config,
+    *,
+    ended_seq: int = 0,
+    now_ms: int | None = None,
+    first: bool | None = None,
 ) -> list[Chunk]:
     """
     Return the complete chunks, oldest first; the messages after the last one are still open.
@@ -59,8 +67,9 @@ def find_closed_chunks(
     A chunk closes before an exchange once it holds ``chunk_messages`` messages of together ``chunk_tokens``
     tokens, or three times the messages, or ``chunk_max_tokens``, or ``chunk_exchanges`` exchanges; before any
     message that comes after a silence of ``chunk_gap_minutes``, in the middle of an exchange too, once it holds
-    half of ``chunk_messages`` and, behind an earlier chunk, of ``chunk_tokens``; and before any message once it holds four times
-    ``chunk_messages``.  None of these parts a tool call from its results, as long as those come within four
+    half of ``chunk_messages`` and, behind an earlier chunk, of ``chunk_tokens``; before any message that comes after
+    28 times that silence, if it is the first chunk and a user said more than courtesies; and before any message once it holds
+    four times ``chunk_messages``.  None of these parts a tool call from its results, as long as those come within four
     other messages, and only a silence parts a farewell from what it ends.
 
     Args:
@@ -70,12 +79,15 @@ def find_closed_chunks(
             closed, unless it is a rest of less than a quarter of ``chunk_tokens`` after an earlier chunk.
         now_ms: the time now.  With it the silence after the last message counts as well: what it
             closes, any message that is dated later would have closed too.
+        first: no chunk is before them; by default, whether they begin with message 1.
     """
     chunks: list[Chunk] = []
-    open_ = _OpenChunk(config)
+    open_ = _open_chunk(messages, config, first)
     previous: Message | None = None
     for message in messages:
-        gap = previous is not None and _silent(previous, to_ms(message.at) if message.at else None, config)
+        gap = previous is not None and _silent(
+            previous, to_ms(message.at) if message.at else None, config.chunk_gap_minutes
+        )
         open_.consider(message, gap)
         if previous is not None and open_.size:
             ended = previous.seq <= ended_seq < message.seq and open_.worth_an_end
@@ -99,17 +111,40 @@ def count_exchanges(messages: Sequence[Message]) -> int:
     return open_.exchanges
 
 
-def message_tokens(message: Message) -> int:
-    """Return the tokens of a message's content."""
-    return count_tokens(message.content)
+def message_tokens(message: Message, config: Config) -> int:
+    """Return the tokens of what a model is shown of a message."""
+    limit = config.message_char_limit
+    shown = limit if message.role == "user" else min(limit, config.reply_char_limit)
+    return count_tokens(message.content[:shown])
 
 
-def open_chunk(messages: Sequence[Message], config: Config) -> tuple[bool, bool]:
-    """Return whether *messages*, none of which is in a chunk, close before the next exchange, and after a silence."""
-    open_ = _OpenChunk(config)
+def closing_silence(messages: Sequence[Message], config: Config, *, first: bool | None = None) -> int | None:
+    """Return the minutes of silence that close *messages*, none of which is in a chunk; ``None`` where none does."""
+    open_ = _filled(messages, config, first)
+    return None if open_.waiting else open_.closing_silence
+
+
+def is_short(messages: Sequence[Message], config: Config, *, first: bool | None = None) -> bool:
+    """Whether only the end of a talk or a long silence makes a chunk of *messages*."""
+    return not _filled(messages, config, first).outlasts_silence
+
+
+def closes_soon(messages: Sequence[Message], config: Config) -> bool:
+    """Whether *messages*, none of which is in a chunk, are long enough for one and at least half of the number."""
+    open_ = _filled(messages, config)
+    return open_.full or (2 * open_.size >= config.chunk_messages and open_.tokens >= config.chunk_tokens)
+
+
+def _open_chunk(messages: Sequence[Message], config: Config, first: bool | None) -> _OpenChunk:
+    """Return an empty chunk for *messages*; those before them may have been erased."""
+    return _OpenChunk(config, first=bool(messages) and messages[0].seq == 1 if first is None else first)
+
+
+def _filled(messages: Sequence[Message], config: Config, first: bool | None = None) -> _OpenChunk:
+    open_ = _open_chunk(messages, config, first)
     for message in messages:
         open_.add(message)
-    return open_.full, open_.outlasts_silence and not open_.waiting
+    return open_
 
 
 def is_courtesy(text: str) -> bool:
@@ -135,11 +170,11 @@ def _signs(text: str) -> set[str]:
     return found
 
 
-def _silent(last: Message, until_ms: int | None, config: Config) -> bool:
-    """Whether *last* was followed by silence; False for undated messages."""
+def _silent(last: Message, until_ms: int | None, minutes: int) -> bool:
+    """Whether *last* was followed by a silence of *minutes*; False for undated messages."""
     if last.at is None or until_ms is None:
         return False
-    return until_ms - to_ms(last.at) >= config.chunk_gap_minutes * 60_000
+    return until_ms - to_ms(last.at) >= minutes * 60_000
 
 
 @dataclass(slots=True)
@@ -147,6 +182,7 @@ class _OpenChunk:
     """The chunk being filled: its size, the speaker, the tool calls that wait for results."""
 
     config: Config
+    first: bool = False  # no chunk is before it
     size: int = 0
     tokens: int = 0
     exchanges: int = 0
@@ -158,6 +194,7 @@ class _OpenChunk:
     waiting: list[str] = field(default_factory=list)  # ids, "" for a call without one
     patience: list[int] = field(default_factory=list)  # how many more other messages each may wait
     unanswered: bool = False
+    substance: bool = False  # a user said more than courtesies
 
     @property
     def full(self) -> bool:
@@ -173,16 +210,24 @@ class _OpenChunk:
     def outlasts_silence(self) -> bool:
         """Whether a silence closes it."""
         half = SILENCE_PART * self.size >= self.config.chunk_messages
-        worth_it = self.start_seq == 1 or SILENCE_PART * self.tokens >= self.config.chunk_tokens
+        worth_it = self.first or SILENCE_PART * self.tokens >= self.config.chunk_tokens
         return self.full or (half and worth_it)
 
     @property
     def worth_an_end(self) -> bool:
         """Whether the end of a talk closes it: a first chunk always, a rest when it is worth a summary."""
-        return self.start_seq == 1 or END_PART * self.tokens >= self.config.chunk_tokens
+        return self.first or END_PART * self.tokens >= self.config.chunk_tokens
+
+    @property
+    def closing_silence(self) -> int | None:
+        """The minutes of silence that close it; ``None`` for courtesies, and for a short rest behind another chunk."""
+        if self.outlasts_silence:
+            return self.config.chunk_gap_minutes
+        return self.config.chunk_gap_minutes * LONG_SILENCE if self.first and self.substance else None
 
     def closes_by_silence(self, last: Message, until_ms: int | None) -> bool:
-        return self.outlasts_silence and _silent(last, until_ms, self.config)
+        minutes = self.closing_silence
+        return minutes is not None and _silent(last, until_ms, minutes)
 
     def chunk(self) -> Chunk:
         return Chunk(self.start_seq, self.end_seq, self.exchanges)
@@ -229,7 +274,9 @@ class _OpenChunk:
         if message.role != "system":
             self.speaker = _turn(message)
         self.size += 1
-        self.tokens += message_tokens(message)
+        said = message.role == "user" and bool(message.content) and not is_courtesy(message.content)
+        self.substance = self.substance or said
+        self.tokens += message_tokens(message, self.config)
         self.end_seq = message.seq
         self._pair(message)
 

@@ -206,6 +206,18 @@ def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
     return bool(flaws) and all(flaw == OTHER for flaw in flaws)
 
 
+_DENIED = re.compile(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
+_EACH = re.compile(
+    r"\b(?:(?:every|each) ((?:mon|tues|wednes|thurs|fri|satur|sun)day)|((?:mon|tues|wednes|thurs|fri|satur|sun)day)s)\b"
+)
+
+
+def _on_other_days(text: str, one: KnownValue) -> bool:
+    """Whether a sentence speaks of other days of the week than a value: not on Fridays any more, and still on Mondays."""
+    said, known = ({a or b for a, b in _EACH.findall(words.casefold())} for words in (text, f"{one.value} {one.text}"))
+    return bool(said) and bool(known) and not said & known
+
+
 def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield what one sentence ends and puts in its place, each known value once."""
     sentences = [one for one in wanted if one.kind == "statement"]
@@ -230,7 +242,7 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
     ended += _with_the_animal(ended, rest)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
-    yield from (reading.retract(span, one) for one, span in ended)
+    yield from (reading.retract(span, one) for one, span in ended if not _on_other_days(reading.text, one))
 
 
 def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> list[PatternLanguage]:
@@ -511,6 +523,8 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             continue
         match = pattern.search(reading.text)
         if match is None or not reading.means(match.start(), match.end()):
+            continue
+        if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
             continue
         if kind == "age_other" and _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2]):
             continue  # "turned 24 and saw my nan" leaves out "I"

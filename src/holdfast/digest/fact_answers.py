@@ -28,10 +28,10 @@ from ..text.render import with_article
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, likely_languages, terms
 from ..text.validate import replace_unstorable
-from ..types import Candidate, Fact, Lifetime, Message, Modality
+from ..types import LABELS, Candidate, Fact, Lifetime, Message, Modality
 from .answers import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
 from .grammar import load_language
-from .grounding import in_other_language, locate_quote, verify_translation
+from .grounding import in_other_language, locate_number, locate_quote, verify_translation, verify_use
 from .mentions import UNIQUE, SubjectNames, subject_name, without_owner
 from .second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
 
@@ -449,6 +449,7 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     key = "" if key in ("statement", "none", "n_a", "null") else key
     kind: Literal["attribute", "statement"] = "attribute" if key else "statement"
     category = _name(row.get("category", ""))
+    label = _statement_category(category)
     op, join = _op(row.get("op", ""))
     message, quote, start, reason = _evidence(row, value, window)
     subject = _subject(row.get("subject", ""), window)
@@ -486,6 +487,7 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
         valid_from_ms=since,
         valid_to_ms=until,
         source=source,
+        label=label if label in LABELS else "",
     )
     reason = reason or _unfit(candidate, message, window)
     if subject == SELF and not _names_user(row.get("subject", ""), window):
@@ -551,7 +553,8 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) 
     if _translated(candidate.value or candidate.text, " ".join([message.content, *(f.value for f in window.known)])):
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]
-    return verify_claim(candidate, message, window.previous(message.seq), shown, window.known, window.language)
+    why = verify_claim(candidate, message, window.previous(message.seq), shown, window.known, window.language)
+    return why or verify_use(candidate, message)
 
 
 def _translated(value: str, content: str) -> bool:
@@ -575,6 +578,8 @@ def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple
     for message in places:
         for words in (quote, value) if not quote else (quote,):
             span = locate_quote(words, message.content) if words else None
+            if span is None and not quote:
+                span = locate_number(words, f"{row.get('category', '')} {row.get('fact_key', '')}", message.content)
             if span:
                 return message, message.content[span[0] : span[1]], span[0], ""
     if named is not None and named.role != "user":

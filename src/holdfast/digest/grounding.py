@@ -15,8 +15,9 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..text.amounts import holds_numbers
+from ..text.amounts import holds_numbers, says_number
 from ..text.languages import AVERSE, EXONYMS, NEGATES, NOT_NEGATED
+from ..text.sentences import split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages
 from ..types import Candidate, Evidence, Message
 from .authorship import BLANK, kind_of_text, masked
@@ -274,6 +275,61 @@ _CLAUSE_END = re.compile(
 )
 _AROUND = 60  # characters of a clause before and behind its quote
 _LACKS = re.compile(r"(?<!\w)(?:without|sin|sans|ohne|senza|sem|zonder|bez|без)(?!\w)", re.IGNORECASE)
+
+
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_UNITS = {"usd": "dollar dollars", "eur": "euro euros", "gbp": "pound pounds"}
+
+
+def locate_number(number: str, address: str, content: str) -> tuple[int, int] | None:
+    """Return the one sentence that says a number in words and shares a word with its address; ``None`` for several or none."""
+    if not _NUMBER.fullmatch(number):
+        return None
+    about = terms_of(
+        " ".join(f"{word} {_UNITS.get(word, '')}" for word in address.casefold().replace("_", " ").split())
+    )
+    code = language_of(content)
+    spans = [one for one in split_sentences(content) if says_number(number, one.of(content), code)]
+    if len(spans) != 1 or not about & terms_of(spans[0].of(content)):
+        return None
+    return spans[0].start, spans[0].start + len(spans[0].of(content))
+
+
+ONLY_LOOKED_AT = "not-asserted: the words ask about a thing or look into it, and the claim says that it is used"
+_USES = re.compile(
+    r"(?:the user |i |we )?(?:us(?:es?|ing)|run(?:s|ning)?|deploy(?:s|ing)?(?: on)?|works? with) ", re.IGNORECASE
+)
+_ASKED = re.compile(
+    r"^\W*(?:(?:please|pls|hi|hey|hello|ok|okay|so|and|now|just|kindly)\W+)*(?:tell|show|explain|teach|compare|recommend|suggest|summari[sz]e"
+    r"|describe|write|draft|give|list|help|walk|find|translate|introduce|install)\b"
+    r"|\b(?:evaluat(?:e|es|ed|ing)|assess(?:es|ed|ing)?|compar(?:e|es|ed|ing)|tr(?:y|ies|ied|ying)|look(?:s|ed|ing)? (?:at|into)|learn(?:s|ed|t|ing)?"
+    r"|stud(?:y|ies|ied|ying)|read(?:ing)? (?:\w+ ){0,3}?(?:about|on)|hear|heard|curious|interested in|research(?:ed|ing)?"
+    r"|play(?:ed|ing)? (?:around )?with|talk(?:ed|ing)? about)\b",
+    re.IGNORECASE,
+)
+_OWN_USE = re.compile(
+    r"\b(?:our|my|their)\b|(?<!how )(?<!should )(?<!can )\b(?:i|we)(?:['’]ve)?(?: \w+){0,2}? (?:use|used|run|ran|deploy|deployed|host|rely|switched|moved|migrated)\b"
+    r"|\b(?:i|we)(?:['’]?m|['’]?re| am| are)(?: \w+ly)? (?:using|running|on|deploying|hosting)\b",
+    re.IGNORECASE,
+)
+
+
+def verify_use(candidate: Candidate, message: Message) -> str:
+    """Return why words only ask about a tool or look into it, where a claim says that it is used; written for English."""
+    attribute = candidate.kind == "attribute"
+    used = None if attribute else _USES.match(candidate.text)
+    if candidate.op == "retract" or not (used or (attribute and candidate.category in ("tech", "technical"))):
+        return ""
+    things = _folded_words(candidate.text[used.end() :] if used else candidate.value)
+    for one in split_sentences(message.content):
+        if one.start <= candidate.start < one.start + len(one.of(message.content)):
+            sentence = fold_quotes(one.of(message.content))
+            place = next(
+                (word.start() for word in re.finditer(r"[\w.+#-]+", sentence) if things & _folded_words(word[0])), 0
+            )
+            before = re.split(r"[,;:]|\bbut\b", sentence[:place])[-1]
+            return ONLY_LOOKED_AT if _ASKED.search(before) and not _OWN_USE.search(before) else ""
+    return ""
 
 
 def in_other_language(content: str, around: Iterable[str], language: str | None) -> bool:

@@ -50,6 +50,7 @@ def subject_name(name: str) -> str:
 
 # Relations of which one has many: without a name nobody can tell which.
 MANY = frozenset("friend colleague mentor neighbor cousin aunt uncle niece nephew roommate".split())
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\Z")  # English alone writes it so
 # Beginnings of ids of what is no living being, and of children: who is named there is not at once the subject.
 LATEST = 3  # messages through which a pronoun is followed
 _THINGS = frozenset("project team company product case trip ticket task job order deal account app repo work".split())
@@ -349,8 +350,8 @@ class Mentions:
         return self._scope
 
     def whom(self, words: str) -> MentionedPerson | None:
-        """Resolve *words* (a pronoun, "my wife", "my dog Luna", "Luna"); None when unknown."""
-        given = words.strip(" ,")
+        """Resolve *words* (a pronoun, "my wife", "my dog Luna", "Luna", "Luna's"); None when unknown."""
+        given = _POSSESSIVE.sub("", words.strip(" ,"))
         words = given.casefold()
         if not words or words in self._me:
             return ME
@@ -378,6 +379,12 @@ class Mentions:
     def of_work(self) -> MentionedPerson | None:
         """Return the conversation's subject where that is a project or a team: what "we" use there belongs to it."""
         return self._scope if self._scope and scope_kind(self._scope.subject) in _THINGS else None
+
+    def patient(self) -> MentionedPerson | None:
+        """Return the conversation's subject where it is a living being, and no other was spoken of last."""
+        here = self._scope
+        known = here is not None and self.last is not None and self.last.subject == here.subject
+        return here if here and known and scope_kind(here.subject) not in _THINGS else None
 
     def _by_own(self, words: str) -> MentionedPerson | None:
         """Resolve ``wife``, ``little dog luna``, ``dog``: by the name, else by the relation."""

@@ -408,6 +408,8 @@ def _who(
     """Return the subject of the match, and where the words to judge begin."""
     words = found.groupdict().get("who")
     work = people.of_work() if pattern.category == "tech" else None
+    if pattern.needs == "patient":
+        return people.patient(), found.start()
     if words is None and "who" not in found.re.groupindex:
         return (people.last if pattern.needs == "other" else work or ME), found.start()
     if work and words and words.strip().casefold() in ("we", "our"):
@@ -425,7 +427,7 @@ def _who(
     person = people.whom(words)
     if person is not None and not person.is_self and not pattern.about_others:
         return None, found.start()
-    return person, found.start("who")
+    return person, found.start() if pattern.needs == "other" else found.start("who")  # "the vet put her on …"
 
 
 def _mentioned(piece: SentenceInMessage, pattern: Pattern, found: re.Match[str]) -> bool:

@@ -328,7 +328,8 @@ def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
         spelled = date_words()[code].numbers if code in date_words() else {}
         plain = text.casefold()
         said = set(re.findall(r"\w+", plain)) if code not in ("zh", "ko", "ja") else plain
-        known |= {int(value) for word, value in spelled.items() if word in said and value >= 2}
+        heard = {int(value) for word, value in spelled.items() if word in said and value >= 2}
+        known |= heard | {1000 * number for number in heard}
     return frozenset(known)
 
 

@@ -254,7 +254,8 @@ def without_least_items(draft: SummaryDraft, most: int) -> SummaryDraft:
     """
     Return the draft with at most *most* tokens, as far as leaving out items of its lists can do that.
 
-    Items that say nothing beyond the text go first, then themes, the longest actions and the longest concerns.
+    Items that say nothing beyond the text go first, then themes, the longest actions and the longest concerns; of each
+    list one item stays, so that a mood or an advice can be asked for by itself.  Contexts show the text alone.
     """
     said = set(terms(draft.text))
 
@@ -271,7 +272,7 @@ def without_least_items(draft: SummaryDraft, most: int) -> SummaryDraft:
     for name, item in order:
         if tokens <= most:
             break
-        if item in lists[name]:
+        if item in lists[name] and len(lists[name]) > 1:
             lists[name].remove(item)
             tokens -= count_tokens(item)
     themes, concerns, actions = (tuple(lists[name]) for name in ("themes", "concerns", "actions"))
@@ -284,6 +285,7 @@ MAX_THEMES, MAX_PAIRS = 5, 2
 MAX_PARTS = 6
 ALIKE = 0.34
 MIN_STORY_SCORE = 0.4
+ADVISED = 0.5  # what a line of a story gains that says what was to be done: what was tried belongs to what came of it
 _STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
 _SPEAKER = re.compile(r"([^\n:]{1,60}): (?=\S)")
 _LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
@@ -299,6 +301,7 @@ class _ChildLine:
     terms: Counter[str]
     words: float
     score: float = 0.0
+    worth: float = 0.0  # beside its words
 
 
 def summarize_level(summaries: Sequence[Summary]) -> SummaryDraft:
@@ -461,7 +464,7 @@ def _pick(
         line.score += NUMBER * any(ch.isdigit() for ch in plain)
         line.score += NAME * any(word[:1].isupper() for word in plain.split()[1:] if word != "I")
         line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
-        line.score += SUPPOSED * ("supposed" in words.signs(plain))
+        line.score += SUPPOSED * ("supposed" in words.signs(plain)) + line.worth
         line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
     chosen: list[_ChildLine] = []
     left, total = list(offers), 0.0
@@ -543,8 +546,10 @@ def _story_line(
     times = [at for one in summaries for at in (one.first_at, one.last_at) if at]
     line = StoryLine("", min(times, default=None), max(times, default=None), sources)
     offers = [offer for index, one in enumerate(summaries) for offer in _offers(one, index, words)]
+    advised = {_SPEAKER.sub("", action, count=1) for one in summaries for action in one.actions}
     for place, offer in enumerate(offers):
         offer.place = place
+        offer.worth = ADVISED if offer.words > LEAST_ITEM_WORDS and offer.statement.text in advised else 0.0
     budget = most * 0.75
     while budget >= LEAST_ITEM_WORDS:
         chosen = _pick(offers, budget, weight, list(taken), words) if offers else []

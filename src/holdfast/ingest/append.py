@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
@@ -17,7 +17,7 @@ from typing import Literal
 from ..clock import to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, KeyReused, NotFound
-from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView, effective_consent
+from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView, effective_consent, pack_words
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens, dated_terms, signals
 from ..text.validate import MessageLike, checked_messages
 from ..types import Detector, Message
@@ -115,7 +115,6 @@ def append(
     view.save_conversation(after)
     view.add_messages(rows)
     view.add_docs(docs)
-    view.add_postings(_postings(prepared, docs))
     if (rolled := _close_before_last(view, after, config, orders)) != after:
         after = rolled
         view.save_conversation(after)
@@ -211,13 +210,8 @@ def build_document(row: MessageRow, item: PreparedMessage, subject: str) -> DocR
         terms=item.terms.total(),
         chars=len(message.content),
         signals=item.signals,
+        words=pack_words(item.terms),
     )
-
-
-def _postings(prepared: Sequence[PreparedMessage], docs: Sequence[DocRow]) -> Iterator[tuple[str, str, str, int, int]]:
-    for item, doc in zip(prepared, docs, strict=True):
-        for term, count in item.terms.items():
-            yield doc.subject, "message", term, doc.doc, count
 
 
 def _order_work(

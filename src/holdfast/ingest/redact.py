@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Protocol
 
 from ..errors import ConfigError
@@ -29,7 +30,8 @@ _TWO_DIGITS = re.compile(r"\d\d")
 _GROUP = re.compile(r"\d+")
 _SSN = re.compile(r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- \u2013])(?!00)\d{2}\1(?!0000)\d{4}(?![\d-])")
 _SSN_NAMED = re.compile(
-    r"\b(?:ssn|social security(?: number| no\.?| #)?)(?: is| =|:)? {0,2}((?!000|666|9\d\d)\d{3}(?!00)\d{2}(?!0000)\d{4})(?!\d)",
+    r"\b(?:ssn|soc|social(?: sec(?:urity)?| insurance)?)(?: (?:number|num|no\.?|#))?(?:'s| is| was| ends up being| =|:|,)? {0,2}"
+    r"((?!000|666|9\d\d)\d{3}(?!00)\d{2}(?!0000)\d{4})(?!\d)",
     re.IGNORECASE,
 )
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0-]?[A-Z0-9]){11,30}")
@@ -192,6 +194,7 @@ _KEYS = re.compile(
       | gh[pousr]_[A-Za-z0-9]{30,255} | github_pat_[A-Za-z0-9_]{22,255}            # GitHub
       | glpat-[A-Za-z0-9_-]{20,64}                                                 # GitLab
       | sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{20,255}                                  # OpenAI, Anthropic and others
+      | sk-(?:proj|ant|svcacct|admin|or(?=-[a-z_-]*[A-Z0-9]))-[A-Za-z0-9_-]{12,255} | sk-[A-Za-z0-9]{20,255}  # without digits, too
       | (?:sk|rk|pk|whsec)_(?:live_|test_)?[A-Za-z0-9]{16,255}                     # Stripe
       | xox[abeprs]-[A-Za-z0-9-]{10,255} | xapp-[A-Za-z0-9-]{10,255}               # Slack
       | AIza[A-Za-z0-9_-]{35}                                                      # Google
@@ -209,6 +212,14 @@ _NAMED_KEY = re.compile(
         ((?=[A-Za-z0-9+/_.~-]*\d)(?=[A-Za-z0-9+/_.~-]*[A-Za-z])[A-Za-z0-9+/_.~-]{16,512}={0,2})""",
     re.VERBOSE | re.IGNORECASE,
 )
+# A value without digits that is called a key: longer than any word, or in mixed capitals.
+_NAMED_LETTERS = re.compile(
+    r"(?:api[ _-]?(?:key|token|secret)|(?:secret|access|auth|private)[ _-]?(?:key|token)|client[ _-]?secret|\bbearer)[\"']?"
+    r"(?:[ \t]{0,3}(?:=>|[:=]|\bis\b)[ \t]{0,3}|[ \t]{1,3})[\"'`]?([A-Za-z]{16,512})(?![\w.(])",
+    re.IGNORECASE,
+)
+_CAMEL_CASE = re.compile(r"[A-Za-z][a-z]+(?:[A-Z][a-z]{2,})+")  # a name in program text
+_LETTERS_OF_A_KEY = 24  # of one case: no word that people use is as long
 _IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,100}:([^\s/@]{1,200})@", re.IGNORECASE)
 
 _WORD = (
@@ -224,6 +235,21 @@ _LABELLED = re.compile(
 _SAID = re.compile(
     rf"(?<!\w)(?:{_WORD.replace('|clave', '')})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
     rf" {{0,2}}(?<![\w])(?:{_IS}) {{1,2}}(?:now |still |jetzt |ahora )?(\S{{4,128}})",
+    re.IGNORECASE,
+)
+# The same in short words, of something that has a password: "pw for the wifi is sommerregen"; a pass may open a museum.
+_NETWORK = r"wi-?fi|wlan|network|router|hotspot|server|laptop|computer|account|e-?mail|netflix|admin|vpn|database|login"
+_SAID_SHORTLY = re.compile(
+    rf"(?<!\w)(?:(?:passwd|pwd|pw|mdp)(?:,? (?:for|of|to|on|at) [^.?!\n:=]{{1,40}}?)?|(?:{_NETWORK}) pass"
+    rf"|pass (?:for|of|to|on) [^.?!\n:=]{{0,25}}?(?:{_NETWORK}))(?:'s| is| was|[ \t]?[:=]) {{1,2}}(?:now |still )?(\S{{4,128}})"
+    rf"|(?<!\w)(?:{_WORD.replace('|clave', '')})(?:'s| used to be| will be| has to be) {{1,2}}(\S{{4,128}})"
+    r"|(?<!\w)user(?:name)?:? \S{2,60},? (?:password|pass|pw|pwd):? (\S{4,128})",
+    re.IGNORECASE,
+)
+# Several words in quotation marks: 'my password is "correct horse"'.
+_QUOTED = re.compile(
+    rf"(?<!\w)(?:{_WORD.replace('|clave', '')}|passwd|pwd|pw)(?:,? (?:for|of|to|on|at) [^.?!\n:=\"]{{1,40}}?)? {{0,2}}(?:is|was|=|:) {{0,2}}"
+    r"[\"“„«]([^\"“”„«»\n]{3,80})[\"”»]",
     re.IGNORECASE,
 )
 # What program text puts in a password's place: a call, a type, a variable.  Quoted, it would be the password itself.
@@ -278,27 +304,33 @@ _CODES = tuple(
         rf"(?<!\w){_LOCKS}[- ](?:pass)?(?:codes?|combination|combo|pin)(?:'s| is| was| are|:|=| -)? {{0,2}}([A-Z]?\d(?:[ -]?\d){{2,11}}[#*A-Z]?)(?![\w])",
         rf"(?<!\w)(?:codes?|combination|combo) (?:for|to|of|on) (?:the |my |our |your )?[^.?!\n\d]{{0,20}}?{_LOCKS}[^.?!\n\d]{{0,20}}?(?:'s| is| was| are|:|=) {{0,2}}"
         r"([A-Z]?\d(?:[ -]?\d){2,11}[#*A-Z]?)(?![\w])",
-        r"(?<!\w)(?:otp|puk|pin|pincode|pin[- ]code|pin[- ]number|geheimzahl|nip|(?:código|code|codice|numer) pin)(?:'s|(?: for| to| für| der| meiner| de| della| van)?[^.?!\n\d]{0,30}?"
+        r"(?<!\w)(?:otp|puk|pin|pincode|pin[- ]code|pin[- ]number|geheimzahl|nip|(?:código|code|codice|numer) pin)(?!(?: code)? (?:area|region|zone))(?:'s|(?: for| to| für| der| meiner| de| della| van)?[^.?!\n\d]{0,30}?"
         r"(?: is| was| ist| lautet| es| est| è| é| to|:|=))? {0,2}(\d{4,8})(?![\d.,]?\d)",
         r"(?<!\w)(?:tür|haus|garagen|tor|alarm|zugangs|safe|bestätigungs)[- ]?code(?: ist| lautet| war|:|=)? {0,2}(\d{3,10}[#*]?)(?!\d)",
         r"(?<!\w)(?:code|código|codigo|codice|kod|combinación|combinaison|combinazione)(?: secreto| segreto)? (?:de la |de l'|du |de |del |della |dell'|do |da |para |pour |per |van de |do drzwi |d[’'])"
         r"[^.?!\n\d]{0,25}?(?:puerta|porte|porta|portail|portão|portal|cancello|alarm[ae]?|caja fuerte|coffre|cassaforte|casa|maison|immeuble|edificio|verificación|vérification|verifica|deur|to)"
         r"[^.?!\n\d]{0,15}?(?: es| est| è| é| is|:|=) {0,2}(\d{3,10}[#*]?)(?!\d)",
         r"(?<!\w)(?:cvv2?|cvc2?|csc|kartenprüfnummer|prüfnummer|cryptogramme|security code|código de seguridad|código de segurança|codice di sicurezza)"
-        r"(?: (?:on|of|for|de|auf|sur) [^.?!\n\d]{1,30}?)?(?:'s| is| ist| est| es| é| è| code(?: is)?| number(?: is)?|:|=)? {0,2}(\d{3,4})(?!\d)",
-        r"(?<!\w)(?:three|3|last three|four|4) digits (?:on|at) the back(?: of (?:the|my) card)?(?: are| is|:) {0,2}(\d{3,4})(?!\d)",
+        r"(?: (?:on|of|for|de|auf|sur) [^.?!\n\d]{1,30}?)?(?:'s| is| ist| est| es| é| è| code(?: is|:)?| number(?: is)?|:|=)? {0,2}(\d{3,4})(?!\d)",
+        r"(?<!\w)(?:(?:three|3|last three|four|4)[ -]digits?(?: code| number)?|digits) (?:on|at) the (?:back|front)(?: of (?:the|my) card)?"
+        r"(?: are| is|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
+        r"(?<!\w)(?:number|code) (?:on|at) the (?:back|front) of (?:the|my) card(?: are| is|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
+        r"(?<!\w)(?:amex|card|american express)(?:'s)? cid(?:'s| is|:|=)? {0,2}(\d{3,4})(?!\d)",
+        r"(?<!\w)(?<!promo )(?<!zip )(?<!area )(?<!discount )code (?:that )?(?:they|you|the bank|google|apple|whatsapp)[^.?!\n\d]{0,12}? ?(?:sent|texted|e-?mailed)[^.?!\n\d]{0,15}?(?: is|:|,) {0,2}(\d{4,8})(?![\d%]|[.,]\d| percent| lines\b)",
     )
 )
+_RECOVERS = r"(?:[\w-]*\d|(?-i:[A-Z]{4,8}(?:-[A-Z]{4,8}){2,}))"  # digits, or three groups of capitals and more
 _PHRASE = re.compile(
     r"(?<!\w)(?:recovery|seed|backup|mnemonic|secret recovery|wallet|wiederherstellungs|de recuperación|de récupération)[- ]?"
     r"(?:phrase|words?|key phrase|wörter|sätze?)(?: (?:for|of|to) [^.?!\n:]{1,30}?)?(?:'s| is| are| ist|:|=)\s{0,2}[\"'“]?((?:[a-zäöüß]{3,12}[ ,]{1,2}){5,23}[a-zäöüß]{3,12})"
     r"|(?<!\w)(?:frase|phrase) (?:semilla|de recuperación|de récupération|secrète)(?: es| est|:)\s{0,2}((?:\w{3,12}[ ,]{1,2}){5,23}\w{3,12})"
-    r"|(?<!\w)(?:recovery|backup) codes?(?: (?:for|of) [^.?!\n:]{1,30}?)?(?: is| are|:|=)\s{0,2}([\w-]{4,40}(?:[ ,]{1,2}(?=\S*\d)[\w-]{4,40}){0,15})",
+    r"|(?<!\w)(?:recovery|backup) (?:codes?|keys?)(?: (?:for|of) [^.?!\n:]{1,30}?)?(?: is| are|:|=)?\s{0,2}"
+    rf"((?={_RECOVERS})[\w-]{{4,40}}(?:(?:[ ,]{{1,2}}|,? and )(?={_RECOVERS})[\w-]{{4,40}}){{0,15}})",
     re.IGNORECASE,
 )
 _CODE_HINTS = (
     "code", "código", "codigo", "codice", "kod", "combin", "combo", "pin", "otp", "puk", "nip", "cvv", "cvc", "csc", "prüfnummer", "cryptogramme",
-    "digits", "phrase", "frase", "words", "geheimzahl", "wörter",
+    "digits", "phrase", "frase", "words", "geheimzahl", "wörter", "recovery", "backup", " cid", "the back",
 )  # fmt: skip
 
 # What follows "my password is" when none is told.
@@ -311,7 +343,10 @@ _TALK = frozenset(
     hidden blank empty unknown secret long longer short shorter secure safe unsafe bad good better fine okay old new
     different case-sensitive working broken needed being getting going asked supposed set in on at by for from with
     under over between impossible hard easy difficult something anything nothing everything at least must should
-    protected sensitive confidential optional mandatory ok, there here
+    protected sensitive confidential optional mandatory ok, there here case written printed taped posted shared known unique
+    sent provided included handled memorable alphanumeric denied declined rotating unchanged cool see pregnant
+    monday tuesday wednesday thursday friday saturday sunday
+    expensive cheap enough used public private rejected accepted broken blocked locked disabled default
     falsch richtig abgelaufen nicht zu schwach sicher unsicher weg vergessen sehr mein dein das der die ein eine nur
     incorrecta incorrecto correcta correcto muy demasiado débil fuerte segura la el una un mi tu no esta está obligatoria
     incorrecte faux trop expiré expirée oublié le mon ton sûr pas très obligatoire requis
@@ -320,11 +355,17 @@ _TALK = frozenset(
     неверный неправильный слишком не мой слабый забыл
     """.split()
 )
+# Words of the messages that programs show about passwords: "Enter your password", "must match".
+_SHOWN = _TALK | frozenset(
+    "must enter name those please try match password passwords characters contain least or".split()
+)
 _KEY_HINTS = ("key", "token", "secret", "bearer")
-_PASSWORD_HINTS = tuple(
-    """login log-in sign-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
+_PASSWORD_HINTS = (
+    *"""login log-in sign-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
     mdp pass pwd pw pin contrase clave senha parola wachtwoord hasło haslo парол kennwort geheimzahl lösen adgangskode
-    salasana şifre heslo jelszó parolă 密码 密碼 口令 パスワード 暗証番号 비밀번호 비번 암호""".split()
+    salasana şifre heslo jelszó parolă 密码 密碼 口令 パスワード 暗証番号 비밀번호 비번 암호""".split(),
+    "log in",
+    "sign in",
 )
 _TRIM = ".,;:!?\"'`´’”“»«)]}>…。、」"
 
@@ -343,6 +384,12 @@ def key_spans(text: str) -> Iterator[tuple[int, int]]:
     if _hinted(text, _KEY_HINTS):
         for found in find_in_steps(_NAMED_KEY, text):
             yield found.span(1)
+        for found in find_in_steps(_NAMED_LETTERS, text):
+            if _CAMEL_CASE.fullmatch(found[1]):
+                continue
+            changes = sum(one.isupper() != other.isupper() for one, other in pairwise(found[1]))
+            if changes * 7 >= 2 * len(found[1]) or (not changes and len(found[1]) >= _LETTERS_OF_A_KEY):
+                yield found.span(1)
 
 
 def password_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -356,17 +403,30 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
     for pattern in (_PIN, _ATTACHED):
         for found in pattern.finditer(text):
             yield _trimmed(text, *found.span(found.lastindex or 0))
-    for pattern in (_LABELLED, _SAID, _RUSSIAN):
+    shown = set()
+    for found in _QUOTED.finditer(text):
+        if _is_shown(found[1]):
+            shown.add(found.start(1))
+        elif not _is_expression(text, *found.span(1)):
+            yield found.span(1)
+    for pattern in (_LABELLED, _SAID, _RUSSIAN, _SAID_SHORTLY):
         for found in pattern.finditer(text):
-            start, end = _trimmed(text, *found.span(1))
-            talk = text[start:end].casefold() in _TALK or _is_expression(text, *found.span(1))
-            if end - start >= 3 and not talk:
+            value = found.span(found.lastindex or 0)
+            start, end = _trimmed(text, *value)
+            talk = text[start:end].casefold() in _TALK or _is_expression(text, *value)
+            if end - start >= 3 and not talk and start not in shown:
                 yield start, end
     for pattern in _LOOSE:
         for found in find_in_steps(pattern, text):
             start, end = _trimmed(text, *found.span(1))
             if _looks_secret(text[start:end]) and not _is_expression(text, *found.span(1)):
                 yield start, end
+
+
+def _is_shown(words: str) -> bool:
+    """Whether quoted words are what a program says of a password ("too short") rather than one: most of them are."""
+    said = [word.strip(_TRIM) for word in words.casefold().split()]
+    return said != ["password"] and sum(word in _SHOWN for word in said) * 2 > len(said)
 
 
 def _is_expression(text: str, start: int, end: int) -> bool:
@@ -385,9 +445,7 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
         for found in find_in_steps(pattern, text):
             yield found.span(1)
     for found in find_in_steps(_PHRASE, text):
-        span = found.span(found.lastindex or 0)
-        if found.lastindex != 3 or any(ch.isdigit() for ch in text[slice(*span)]):
-            yield span
+        yield found.span(found.lastindex or 0)
 
 
 def _looks_secret(word: str) -> bool:

@@ -16,7 +16,7 @@ from ..config import Config
 from ..context.material import fact_item, summary_item
 from ..digest import episode_answers, fact_answers, rules
 from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in, parse_parts, parse_summary
-from ..digest.chunk import count_exchanges, find_closed_chunks, open_chunk
+from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
 from ..digest.endings import find_endings
 from ..digest.episode_answers import ParsedEpisodes, SaidBefore, parse_story
 from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
@@ -89,7 +89,7 @@ class Excerpt:
 
     ``injected`` are lines that contexts show; who repeats one has said nothing new.  ``unreadable`` says that the rules
     understood nothing of a message that seems to state something.  ``chunk``: whether the chunk that will be read as a
-    whole closes now, with the next exchange, or later.
+    whole closes now, soon, or later.
     """
 
     epoch: int
@@ -104,7 +104,7 @@ class Excerpt:
     unreadable: bool
     own_names: tuple[str, ...] = ()
     vectors: Mapping[str, tuple[float, bytes]] = field(default_factory=dict)
-    chunk: Literal["open", "full", "closing"] = "open"
+    chunk: Literal["open", "soon", "closing"] = "open"
 
     @property
     def first_seq(self) -> int:
@@ -175,15 +175,18 @@ class ModelReader:
         excerpt = self._excerpt(view, found, start, whole=False)
         return replace(excerpt, chunk=self._chunk_state(view, row)) if row else excerpt
 
-    def _chunk_state(self, view: ReadView, row: ConversationRow) -> Literal["open", "full", "closing"]:
-        """Return whether the chunk with the next unread message closes now, with the next exchange, or later."""
+    def _chunk_state(self, view: ReadView, row: ConversationRow) -> Literal["open", "soon", "closing"]:
+        """Return whether the chunk with the next unread message closes now, soon, or later; later, if none is made here."""
+        if not view.has_job("chunk"):
+            return "open"
         messages = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
         now_ms = self.client.now_ms()
-        closed = find_closed_chunks(messages, self.config, ended_seq=row.ended_seq, now_ms=now_ms)
+        first, ended = row.chunk_start == 1, row.ended_seq
+        closed = find_closed_chunks(messages, self.config, ended_seq=ended, now_ms=now_ms, first=first)
         if any(chunk.end_seq > row.read_seq for chunk in closed):
             return "closing"
         upto = closed[-1].end_seq if closed else 0
-        return "full" if open_chunk([m for m in messages if m.seq > upto], self.config)[0] else "open"
+        return "soon" if closes_soon([m for m in messages if m.seq > upto], self.config) else "open"
 
     def excerpt(self, view: ReadView, start_seq: int, end_seq: int) -> Excerpt:
         """Return all messages of a range."""
@@ -221,7 +224,7 @@ class ModelReader:
             ModelError: there is none.
         """
         prompt = self.client.prompt(scope, "chunk_summary")
-        lines = message_lines(messages, self.config.message_char_limit)
+        lines = message_lines(messages, self.config.message_char_limit, others=self.config.reply_char_limit)
         names, subjects = self.client.store.read(scope, _who_is_who)
         told = sum(count_tokens(message.content) for message in messages)
         about = _about(scope, names, messages, subjects, told=told)
@@ -445,7 +448,7 @@ class ModelReader:
         """
         Return the sections of a prompt for facts, those that seldom change first.
 
-        For a *whole* chunk, which is summarized as well, the words of others than users are not shortened.
+        For a *whole* chunk, which is summarized as well, more is shown of what others than users say.
         """
         limit = self.config.message_char_limit
         words, brief = [message.content for message in excerpt.messages], min(limit, BEFORE_CHARS)
@@ -460,7 +463,10 @@ class ModelReader:
             ("about", about),
             ("known", known_lines([row.fact for row in excerpt.facts], words, near=self._nearness(excerpt))),
             ("before", message_lines(excerpt.before, brief, others=brief)),
-            ("read", message_lines(excerpt.messages, limit, others=None if whole else min(limit, BRIEF_CHARS))),
+            (
+                "read",
+                message_lines(excerpt.messages, limit, others=self.config.reply_char_limit if whole else BRIEF_CHARS),
+            ),
         ]
 
     def _vectors(self, view: ReadView, facts: Sequence[FactRow]) -> dict[str, tuple[float, bytes]]:
@@ -592,8 +598,8 @@ class ReadMessages:
         if (silent and row.stated_seq > row.read_seq) or row.ended_seq > row.read_seq:
             return True
         every = config.extract_every_user_turns
-        waited = count_exchanges(excerpt.messages) >= every and excerpt.chunk == "open"
-        return is_reading_due(row, every) and (waited or excerpt.unreadable)
+        early = excerpt.unreadable or count_exchanges(excerpt.messages) >= every
+        return excerpt.chunk == "open" and early and is_reading_due(row, every)
 
     def _settle(self, view: WriteView, job: Job, excerpt: Excerpt) -> bool:
         """Finish when nothing is due, and order the job that silence will bring; ``False`` when messages or the end came."""

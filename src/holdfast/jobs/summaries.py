@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
-from ..digest.chunk import Chunk, count_exchanges, find_closed_chunks, is_courtesy, open_chunk
+from ..digest.chunk import Chunk, closing_silence, count_exchanges, find_closed_chunks, is_courtesy, is_short
 from ..digest.summarize import (
     SUMMARY_SOURCE,
     SummaryDraft,
@@ -33,7 +33,7 @@ from ..llm.protocol import BadAnswer, ModelError
 from ..recall.search import without_changed, without_changed_lines
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView, effective_consent
+from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView, effective_consent, pack_words
 from ..text.terms import signals, terms
 from ..types import BY_HAND_CONVERSATION, Detector, FactChange, Job, Message, Story, StoryLine, Summary
 from .facts import report_of
@@ -62,7 +62,8 @@ class RangeDraft:
     """
     The summary of a chunk or level that is not yet written, and what the same calls brought.
 
-    ``left`` names the kinds of jobs that the range still needs.
+    ``left`` names the kinds of jobs that the range still needs.  With ``read=False`` no model has seen its messages: they are
+    read with those that follow, if any do.
     """
 
     draft: SummaryDraft
@@ -70,6 +71,7 @@ class RangeDraft:
     facts: GroundedFacts | None = None
     left: tuple[str, ...] = ()
     tokens: int = 0
+    read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class CloseChunks:
                 report += DigestReport(failed=len(made.left), tokens=made.tokens)
             elif chunks:
                 inside = [m for m in seen.messages if m.seq <= chunks[0].end_seq]
-                made = self._chunk_draft(job, scope, chunks[0], inside)
+                made = self._chunk_draft(job, scope, chunks[0], inside, seen.row)
                 work = partial(self._add_chunk, job=job, seen=seen, chunk=chunks[0], made=made)
                 report += DigestReport(failed=len(made.left), tokens=made.tokens) + report_of(store.write(scope, work))
             elif store.write(scope, partial(self._settle, job=job, seen=seen)):
@@ -113,7 +115,8 @@ class CloseChunks:
             return []
         whole = len(seen.messages) < WINDOW_MESSAGES
         now_ms = self.deps.now_ms() if whole else None
-        found = find_closed_chunks(seen.messages, self.deps.config, ended_seq=seen.row.ended_seq, now_ms=now_ms)
+        first, ended = seen.row.chunk_start == 1, seen.row.ended_seq
+        found = find_closed_chunks(seen.messages, self.deps.config, ended_seq=ended, now_ms=now_ms, first=first)
         # erased messages between two chunks belong to the later one
         return [replace(found[0], start_seq=seen.row.chunk_start)] if found else []
 
@@ -144,15 +147,23 @@ class CloseChunks:
             return RangeDraft(summarize_level(children), left=(RESUMMARIZE,))
         return RangeDraft(draft, tokens=tokens)
 
-    def _chunk_draft(self, job: Job, scope: Scope, chunk: Chunk, messages: Sequence[Message]) -> RangeDraft:
+    def _chunk_draft(
+        self, job: Job, scope: Scope, chunk: Chunk, messages: Sequence[Message], row: ConversationRow | None
+    ) -> RangeDraft:
         """
         Summarize a chunk, and read its episodes and unread facts, in one call of a model.
+
+        A visit that a long silence ended costs no call of its own: the rules summarize it, unless the model has not
+        read yet what was stated there.
 
         Raises:
             ModelError: the model is to be called again later.
         """
         if self.reader is None or all(is_courtesy(message.content) for message in messages):
             return RangeDraft(summarize_chunk(messages))
+        silenced = row is not None and row.ended_seq < chunk.end_seq and row.stated_seq <= row.read_seq
+        if silenced and is_short(messages, self.deps.config, first=chunk.start_seq == 1):
+            return RangeDraft(summarize_chunk(messages), read=False)
         reader, span = self.reader, (chunk.start_seq, chunk.end_seq)
         reader.client.extend_lease(job, scope)
         excerpt = self.deps.store.read(scope, lambda view: reader.excerpt(view, *span))
@@ -205,12 +216,12 @@ class CloseChunks:
                 order_range(view, kind, *span, now_ms)
             elif unread <= span[1]:
                 order_range(view, kind, unread, span[1], now_ms)
-        if row.read_seq < span[1]:
+        if made.read and row.read_seq < span[1]:
             if row.read_seq < span[0] - 1 and row.unread_turns:
                 order_range(view, "read", row.read_seq + 1, span[0] - 1, now_ms)
             here = view.messages(start_seq=unread, end_seq=span[1])
-            every = config.extract_every_user_turns  # the call is made for the summary as well: it counts half
-            row = advance_reading(row, here, every, turns=every // 2 + count_exchanges(here))
+            every = config.extract_every_user_turns  # the call is made for the summary as well: it counts a little less
+            row = advance_reading(row, here, every, turns=1 + count_exchanges(here))
         stated = row.stated_seq > span[1] and not config.economy  # what waited for this chunk to be read
         if stated or row.ended_seq > span[1]:  # or a rest that the end does not close
             view.want("read", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
@@ -247,8 +258,9 @@ class CloseChunks:
         if went_on(seen.row, row):
             return False
         view.finish(job, now_ms)
-        if row is not None and open_chunk(seen.messages, config)[1]:
-            silent_at = row.last_at + config.chunk_gap_minutes * 60_000
+        minutes = closing_silence(seen.messages, config, first=row.chunk_start == 1) if row is not None else None
+        if row is not None and minutes is not None:
+            silent_at = row.last_at + minutes * 60_000
             if silent_at > now_ms:
                 view.want("chunk", "", wanted=row.next_seq - 1, run_at_ms=silent_at, now_ms=now_ms)
         return True
@@ -473,10 +485,10 @@ def into_index(view: WriteView, summary: Summary, subject: str, at_ms: int, now_
         terms=counts.total(),
         chars=len(summary.text),
         signals=signals(summary.text),
+        words=pack_words(counts),
     )
     view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), now_ms)
     view.add_docs([doc])
-    view.add_postings((subject, "summary", term, doc.doc, count) for term, count in counts.items())
     return doc.doc
 
 

@@ -26,6 +26,7 @@ from ..reconcile.merging import (
     QuotePlace,
     cluster_related,
     cluster_same,
+    cluster_tools,
     merge_facts,
     mergeable,
     merged_sources,
@@ -145,7 +146,7 @@ class Consolidate:
 
     def by_rules(self, scope: Scope, *, job: Job | None = None, dry_run: bool = False) -> ConsolidationReport:
         """
-        Merge sentences that say the same, in the words of one of them.
+        Merge sentences that say the same, in the words of one of them, and join those about one tool.
 
         Raises:
             FenceLost: another worker has claimed the job.
@@ -156,6 +157,14 @@ class Consolidate:
         for cluster in clusters:
             first = representative(cluster)
             report += self._write(scope, seen, cluster, first.fact.text, first.fact.source, job, dry_run)
+        return report + self._join_tools(scope, job, dry_run, {row.fact.id for one in clusters for row in one})
+
+    def _join_tools(self, scope: Scope, job: Job | None, dry_run: bool, merged: set[str]) -> ConsolidationReport:
+        """Join sentences about one tool into one that says all of them; those that were *merged* wait for the next time."""
+        seen, report = self.deps.store.read(scope, self._snapshot), ConsolidationReport()
+        left = [row for row in seen.rows if row.fact.id not in merged]
+        for cluster, text in cluster_tools(left, seen.apart):
+            report += self._write(scope, seen, cluster, text, representative(cluster).fact.source, job, dry_run)
         return report
 
     def by_model(self, scope: Scope, *, job: Job | None = None, everything: bool = True) -> ConsolidationReport:
@@ -242,7 +251,7 @@ class Consolidate:
     ) -> ConsolidationReport:
         if dry_run:
             facts = tuple(row.fact for row in cluster)
-            return ConsolidationReport((Merged(representative(cluster).fact, facts),))
+            return ConsolidationReport((Merged(replace(representative(cluster).fact, text=text), facts),))
         work = partial(self._merge, seen=seen, cluster=cluster, text=text, source=source, job=job)
         done = self.deps.store.write(scope, work)
         return ConsolidationReport() if done is None else ConsolidationReport((done,))

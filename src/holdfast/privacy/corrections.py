@@ -30,10 +30,11 @@ from ..scope import SELF, Scope, checked_name
 from ..store import OF_USER, Derivation, FactOwner, FactRow, ReadView, Store, WriteView, effective_consent
 from ..text.sentences import split_sentences
 from ..text.terms import terms
-from ..text.validate import checked_count
+from ..text.validate import checked_count, checked_share, checked_text
 from ..types import (
     BY_HAND_CONVERSATION,
     BY_HAND_SOURCE,
+    LABELS,
     Candidate,
     Evidence,
     Fact,
@@ -79,6 +80,7 @@ class FactInput:
     importance: float | None = None
     about: FactRange | None = None
     at_ms: int | None = None
+    label: str = ""
 
     @property
     def digest(self) -> str:
@@ -87,6 +89,7 @@ class FactInput:
         words += [] if self.importance is None else [self.importance]
         words += [] if self.about is None else [self.about.conversation, self.about.start_seq, self.about.end_seq]
         words += [] if self.at_ms is None else [self.at_ms]
+        words += [self.label] if self.label else []
         return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 
 
@@ -204,6 +207,8 @@ class Corrections:
                 seen, messages=[replace(one, content=without_aliases(one.content)) for one in seen.messages]
             )
             read, _ = self.reader.claims(here.scope, words)
+            if given.label:
+                read = [replace(one, candidate=replace(one.candidate, label=given.label)) for one in read]
             if read and given.aliases:  # the names are the first fact's
                 return [replace(read[0], evidence=_evidence(message, subject)), *read[1:]]
             if read:
@@ -211,7 +216,7 @@ class Corrections:
         candidate = Candidate(
             kind="attribute" if given.category else "episode" if episode else "statement",
             subject=subject,
-            category=given.category or ("episode" if episode else "note"),
+            category=given.category or ("episode" if episode else given.label or "note"),
             key=given.key,
             value=given.value,
             text=given.text or _sentence(given.category, given.key, given.value),
@@ -224,6 +229,7 @@ class Corrections:
             valid_from_ms=to_ms(happened) if episode and happened is not None else None,
             source=BY_HAND_SOURCE,
             importance=DEFAULT_IMPORTANCE if given.importance is None else given.importance,
+            label=given.label,
         )
         return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
 
@@ -422,6 +428,63 @@ def checked_range(conversation: str | None, start_seq: int | None, end_seq: int 
     if last < first:
         raise BadInput(f"end_seq {last} lies before start_seq {first}")
     return FactRange(checked_name("conversation", conversation), first, last)
+
+
+def fact_input(
+    text: str | None = None,
+    *,
+    category: str | None = None,
+    key: str | None = None,
+    value: str | None = None,
+    aliases: Sequence[str] = (),
+    confidence: float = 1.0,
+    importance: float | None = None,
+    conversation: str | None = None,
+    start_seq: int | None = None,
+    end_seq: int | None = None,
+    at: datetime | None = None,
+    idempotency_key: str | None = None,
+) -> FactInput:
+    """
+    Return a fact to remember from what `User.remember` takes.
+
+    Raises:
+        BadInput: it is no fact; see there.
+    """
+    if text is None and (category is None or key is None or value is None):
+        raise BadInput("remember needs a sentence, or category, key and value", hint='try remember("I eat fish.")')
+    label = checked_label(category) if text is not None and category is not None and key is value is None else ""
+    category = None if label else category
+    if category is not None and (key is None or value is None):
+        raise BadInput("an address needs category, key and value")
+    given = {"text": text, "category": category, "key": key, "value": value}
+    words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
+    return FactInput(
+        **words,
+        aliases=checked_aliases(aliases),
+        confidence=checked_share("confidence", confidence),
+        importance=None if importance is None else checked_share("importance", importance),
+        about=checked_range(conversation, start_seq, end_seq),
+        at_ms=None if at is None else to_ms(at),
+        idempotency_key=None if idempotency_key is None else checked_name("idempotency_key", idempotency_key),
+        label=label,
+    )
+
+
+def checked_label(label: str) -> str:
+    """
+    Return a label as it is stored.
+
+    Raises:
+        BadInput: it is none of the six.
+    """
+    plain = checked_text("category", label).strip().casefold()
+    if plain not in LABELS:
+        raise BadInput(
+            f"the category of a sentence is a label, and {label!r} is none",
+            hint=f"use {', '.join(LABELS)}; or give category, key and value",
+        )
+    return plain
 
 
 def checked_aliases(aliases: Sequence[str]) -> tuple[str, ...]:

@@ -370,7 +370,6 @@ class Eraser:
         view.save_user(replace(user, next_doc=user.next_doc + 1, version=user.version + 1), now_ms)
         view.rewrite_message(row)
         view.add_docs([build_document(row, item, subject)])
-        view.add_postings((subject, "message", term, row.doc, count) for term, count in item.terms.items())
 
     def _request_vectors(self, view: WriteView, now_ms: int) -> None:
         """Request vectors for the conversation's new documents, unless the user paused memory."""

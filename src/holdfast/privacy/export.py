@@ -45,7 +45,7 @@ from ..store import (
     open_store,
 )
 from ..text.validate import MAX_META_DEPTH, is_nested_deeper
-from ..types import Candidate, Evidence, Fact, Message, Summary
+from ..types import LABELS, Candidate, Evidence, Fact, Message, Summary
 from .consent import ConsentChoices
 from .ledger import ERASED
 
@@ -165,16 +165,10 @@ class Exporter:
             for m in stored
             if m.message.role not in (ABANDONED, ERASED)
         ]
-        docs = [build_document(m, one, row.subject) for m, one in ready]
         view.save_user(replace(user, next_doc=user.next_doc + len(stored), version=user.version + 1), now_ms)
         gone = (ABANDONED, ERASED)
         here.add_messages([replace(m, doc=0) if m.message.role in gone else m for m in stored])
-        here.add_docs(docs)
-        here.add_postings(
-            (row.subject, "message", term, doc.doc, count)
-            for (_, one), doc in zip(ready, docs, strict=True)
-            for term, count in one.terms.items()
-        )
+        here.add_docs([build_document(m, one, row.subject) for m, one in ready])
         for key in object_list(item, "keys"):
             here.add_idempotency(
                 text_field(key, "key"),
@@ -287,6 +281,8 @@ def _fact_row(item: Data) -> FactRow:
     fact = build_value(Fact, item, evidence=evidence, conversation="", start_seq=0, end_seq=0)
     if not 0 <= fact.importance <= 1:
         raise BadInput("the importance of a fact must be from 0 to 1")
+    if fact.label not in LABELS:
+        raise BadInput(f"the label of a fact must be one of {', '.join(LABELS)}")
     return build_value(FactRow, item, fact=fact, doc=0)
 
 

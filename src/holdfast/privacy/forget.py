@@ -20,7 +20,7 @@ from ..reconcile.erase import Removed
 from ..reports import ErasureReceipt
 from ..scope import Scope
 from ..store import ConsentRow, ErasureRow, FactRow, ReadView, UserRow, WriteView
-from ..types import Evidence, Fact, Message
+from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Evidence, Fact, Message
 from .consent import ConsentChoices
 from .erasure import Eraser, Erasing, ErasureChanges, Find, Place, distinctive_words, every_word
 from .ledger import (
@@ -45,7 +45,7 @@ USERS_PAGE = 1000
 SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search of the bytes
 TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "story": "stories", "fact": "facts",
-    "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents", "posting": "terms",
+    "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents",
     "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
     "blocked_topic": "topics", "episode_range": "episode ranges", "rebuild": "rebuilds",
     "read_range": "read ranges", "context_stats": "measured replies", "prompt": "prompts", "usage": "usage",
@@ -80,18 +80,33 @@ def _without_words(view: ReadView, rows: Sequence[FactRow]) -> tuple[Messages, f
     lost: set[str] = set()
     chosen = {row.fact.id for row in rows}
     for row in rows:
+        by_hand = _only_by_hand(view, row.fact)
         for evidence in row.fact.evidence:
             place = (evidence.home, evidence.conversation)
             others = [other for other in _siblings(view, evidence) if other.id not in chosen]
-            spans, stay = own_words(row.fact, evidence, others)
+            noted = by_hand and evidence.conversation != BY_HAND_CONVERSATION
+            spans, stay = (noted_words if noted else own_words)(row.fact, evidence, others)
             kept.update(stay)
             lost.update(other.id for other in others if other.id not in stay)
-            _blank(view, messages, place, evidence.seq, spans)
+            if spans:
+                _blank(view, messages, place, evidence.seq, spans)
             if row.fact.value.casefold() in evidence.quote.casefold():
                 _blank_echoes(view, messages, place, evidence.seq, row.fact.value)
     for place, seq in _left_behind_with(view, [row.fact for row in rows]):
         messages.setdefault(place, {})[seq] = None
     return messages, frozenset(kept - lost)
+
+
+def _only_by_hand(view: ReadView, fact: Fact) -> bool:
+    """Whether the user wrote an event by hand for a range, rather than correct one that was extracted from it."""
+    if fact.kind != "episode" or fact.source != BY_HAND_SOURCE:
+        return False
+    ever = [row.fact for row in view.all_facts()] if len(fact.evidence) > 1 else []
+    before, left = {fact.id}, [fact]
+    while left:
+        left = [one for one in ever if one.superseded_by in before and one.id not in before]
+        before.update(one.id for one in left)
+    return all(one.source == BY_HAND_SOURCE for one in ever if one.id in before)
 
 
 def _left_behind_with(view: ReadView, facts: Sequence[Fact]) -> Iterator[tuple[Place, int]]:
@@ -146,6 +161,18 @@ def own_words(fact: Fact, said: Evidence, others: Sequence[Fact]) -> tuple[list[
         value = [span for word in mine for span in _spans(said, re.escape(word))]
     stay = {id_ for id_, held in words.items() if not held & mine}
     return (value, stay) if stay and value else (whole, set())
+
+
+def noted_words(fact: Fact, said: Evidence, others: Sequence[Fact]) -> tuple[list[tuple[int, int]], set[str]]:
+    """
+    Return, as `own_words` does, what of a message goes with an event that was written by hand for a range with it.
+
+    The message did not say the event: only the words go that stand in both, and in no other fact but its own former versions.
+    """
+    now = [other for other in others if not (other.superseded_by and other.source == BY_HAND_SOURCE)]
+    common = frozenset[str]().union(*(every_word(f"{other.value} {other.text}") for other in now))
+    mine = (distinctive_words(fact.text) & every_word(said.quote)) - common
+    return [span for word in mine for span in _spans(said, re.escape(word))], {other.id for other in now}
 
 
 def _spans(said: Evidence, pattern: str) -> list[tuple[int, int]]:

@@ -13,12 +13,13 @@ was used lately is strong, and the rest fades.  To read a strength no clock has 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..store import DocRow, FactRow, UseRow, WriteView
+from ..store import DocRow, FactRow, UseRow, WriteView, pack_words
 from ..text.terms import signals, terms
 from ..types import BY_HAND_SOURCE, Fact, FactChange
 from .decide import ARCHIVED
@@ -65,9 +66,7 @@ def index_fact(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
         return row
     fact, user = row.fact, view.user()
     words = " ".join((fact.text, fact.category, fact.key.replace("_", " "), fact.value, fact.evidence[0].quote))
-    counts: dict[str, int] = {}
-    for term in terms(words):
-        counts[term] = counts.get(term, 0) + 1
+    counts = Counter(terms(words))
     doc = user.next_doc
     view.save_user(replace(user, next_doc=doc + 1, version=user.version + 1), now_ms)
     view.add_docs(
@@ -83,14 +82,14 @@ def index_fact(view: WriteView, row: FactRow, now_ms: int) -> FactRow:
                 speaker=SELF,
                 role="user",
                 at=to_ms(fact.valid_from),
-                terms=sum(counts.values()),
+                terms=counts.total(),
                 chars=len(fact.text),
                 signals=signals(fact.text),
                 unscoped=row.unscoped,
+                words=pack_words(counts),
             )
         ]
     )
-    view.add_postings((fact.subject, "fact", term, doc, count) for term, count in counts.items())
     return replace(row, doc=doc)
 
 

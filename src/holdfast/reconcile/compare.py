@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ..text.terms import language_of, terms
+from ..types import Candidate, Fact
 
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _PIECE = re.compile(rf"{_TOKEN.pattern}|[^\w\s]|_")
@@ -463,6 +464,10 @@ _SAID = frozenset(
 )
 
 
+# What using a tool is called: "Running PostgreSQL 15", "Deploys on Kubernetes".
+_RUNS = frozenset(stem for word in "run use deploy host switch migrate move".split() for stem in terms(word, "en"))
+
+
 def restates(text: str, value: str, sentence: str, address: str) -> bool:
     """Whether *text* says no more than an attribute does, of that value, *sentence* and address."""
     if not (comparable(text) and comparable(sentence)):
@@ -476,6 +481,7 @@ def restates(text: str, value: str, sentence: str, address: str) -> bool:
     said, own = _all_stems(text), _all_stems(sentence) if bare else _all_stems(value)
     known = own | _all_stems(f"{sentence} {address}")
     known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
+    known |= _RUNS if address.startswith("tech ") else frozenset()
     return bool(own) and own <= said <= known
 
 
@@ -501,6 +507,20 @@ _AMOUNT = re.compile(
 _ONLY_AMOUNT = re.compile(r"(?:now|a|of|the|about|only|dose|is|to|up|down|at)*\W*")
 
 
+_HOLDS = re.compile(r"\b(?:since|now|currently|still|these days|nowadays)\b", re.IGNORECASE)
+
+
+def is_dated_result(new: Candidate, quote: str, old: Fact) -> bool:
+    """
+    Whether both values at an address are results ("2.1", "3.4 mg/dl"), and the new one says on which day it was taken.
+
+    Results follow one another by the day of the sample, not by when they were told.  Words that still hold ("80 kg since
+    January") date none.
+    """
+    numbers = new.value[:1].isdigit() and old.value[:1].isdigit()
+    return new.category == "health" and numbers and new.valid_from_ms is not None and not _HOLDS.search(quote)
+
+
 def whole_dose(new: str, old: str) -> str:
     """
     Return a dose that was given in part, with the rest of the old one: "45 mg" after "30 mg twice a day".
@@ -508,6 +528,8 @@ def whole_dose(new: str, old: str) -> str:
     A schedule alone keeps the amount, an amount alone the schedule, a number alone the unit too.
     """
     mine, theirs = _AMOUNT.search(new), _AMOUNT.search(old)
+    if mine is None and new == "takes it":
+        return old
     if mine is None:
         return f"{theirs.group().strip()} {new}" if theirs is not None and new.strip() else new
     rest = (new[: mine.start()] + new[mine.end() :]).strip()

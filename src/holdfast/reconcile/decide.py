@@ -28,6 +28,7 @@ from .compare import (
     comparable,
     disagreement,
     in_first_person,
+    is_dated_result,
     marks_in_group,
     name_thing,
     preferred,
@@ -39,12 +40,11 @@ from .compare import (
     thing_stems,
     whole_dose,
 )
+from .moves import placed_elsewhere
 from .registry import Registry, Slot, normalize_value
 
 ARCHIVED = "archived"
-MERGED = "merged"
-UNMERGED = "unmerged"
-REBUILT = "rebuilt"
+MERGED, UNMERGED, REBUILT = "merged", "unmerged", "rebuilt"
 NEVER_HELD = ("never_true", MERGED, UNMERGED, REBUILT)
 """
 Why facts ended that count as if they had held at no time: a user said so, another row says it for them, or a
@@ -122,10 +122,11 @@ def decide(
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
     if _says_claim(holder, claim.candidate):
         return confirm(claim, holder)
-    if is_later(claim, holder):
-        new = _begin_later(new, holder, claim.said_at_ms)
-        until = max(holder.fact.valid_from, new.fact.valid_from)
-        ended = close_fact(holder, until, now_ms, "replaced", fact_id)
+    dated = is_dated_result(claim.candidate, claim.evidence.quote, holder.fact)
+    mine, held = new.fact.valid_from, holder.fact.valid_from
+    if mine > held if dated and mine.date() != held.date() else is_later(claim, holder):
+        new = _begin_later(new, holder, claim.said_at_ms) if not dated else _begin_at(new, max(mine, held))
+        ended = close_fact(holder, max(held, new.fact.valid_from), now_ms, "replaced", fact_id)
         return Decision(FactChange("replaced", new.fact, ended.fact), add=new, updates=(ended,))
     return add_late(
         claim, new, [holder, *(row for row in past if (row.slot_key, row.slot_value) == (slot.key, slot.value))], now_ms
@@ -133,9 +134,7 @@ def decide(
 
 
 # What can be in a place or since a time and is still the one thing: "a library in Faro" after "library".
-_IN_PLACES = frozenset(
-    {"pets", "project", "possession", "home", "trip", "hobby", "family", "health", "work", "education"}
-)
+_IN_PLACES = frozenset("pets project possession home trip hobby family health work education".split())
 _ANOTHER = re.compile(
     r"\b(?:also|another|other|too|second|third|both|as well|otr[oa]s?|también|tambien|segund[oa]|ander\w*|auch|noch ein\w*|zweit\w*|autre|aussi|outr[oa]|também"
     r"|altr[oa]|anche)\b|另|也|还有|또|도\s|も",
@@ -245,6 +244,7 @@ def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
         uses=0,
         source=candidate.source,
         importance=candidate.importance,
+        label=candidate.label,
     )
     return FactRow(
         fact=fact,
@@ -267,7 +267,11 @@ def _begin_later(new: FactRow, holder: FactRow, said_at_ms: int) -> FactRow:
     told = from_ms(said_at_ms)
     if new.fact.valid_from > from_ms(holder.stated_at) or told <= holder.fact.valid_from:
         return new
-    return replace(new, fact=replace(new.fact, valid_from=told))
+    return _begin_at(new, told)
+
+
+def _begin_at(row: FactRow, at: datetime) -> FactRow:
+    return replace(row, fact=replace(row.fact, valid_from=at))
 
 
 def _into_empty_slot(
@@ -291,6 +295,7 @@ def confirm(claim: Claim, holder: FactRow) -> Decision:
         evidence=tuple(sorted((*holder.fact.evidence, claim.evidence), key=_order)),
         conversation="",
         importance=max(holder.fact.importance, claim.candidate.importance),
+        label=claim.candidate.label or holder.fact.label,
     )
     newer = is_later(claim, holder)
     row = replace(
@@ -708,7 +713,7 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
     a, b = sense(text), sense(old)
     if marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
         return False
-    if not b.negated and "time:past" not in b.marks and _says_moved(text, old):
+    if not b.negated and "time:past" not in b.marks and (_says_moved(text, old) or placed_elsewhere(text, old)):
         return True
     return _negates(a, b) or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
 

@@ -40,6 +40,7 @@ from .decide import (
 )
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
+from .moves import is_left_for
 from .registry import Registry, fold_name, normalize_value
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
@@ -332,7 +333,27 @@ def _with_corrections(view: WriteView, claim: Claim) -> Iterator[Claim]:
         for row in put_right(claim, claim.evidence.quote, live):
             wrong = replace(candidate, value=row.fact.value, op="retract", modality="negated", join="")
             yield replace(claim, candidate=wrong)
+    yield from _with_moves(view, claim)
     yield claim
+
+
+def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
+    """Return the end of the one tool that a user left when they moved to the tool of the claim."""
+    candidate = claim.candidate
+    if (candidate.kind, candidate.op, candidate.category) != ("attribute", "assert", "tech"):
+        return
+    rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, "tech")]
+    others = [fact for fact in rows if fact.live and fact.value != candidate.value]
+    if not others:
+        return
+    said = claim.evidence
+    here = view.scope.conversation == said.conversation and said.seq > 0
+    whole = view.messages(start_seq=said.seq, end_seq=said.seq) if here else []
+    text = whole[0].content if whole else said.quote
+    left = [fact for fact in others if is_left_for(fact.value, candidate.value, text)]
+    if len(left) == 1:  # of two it is not known which
+        gone = replace(candidate, key=left[0].key, value=left[0].value, op="retract", modality="negated", join="")
+        yield replace(claim, candidate=gone)
 
 
 def at_known_address(view: WriteView, claim: Claim, registry: Registry) -> Claim:

@@ -22,6 +22,7 @@ from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .archive import index_fact, strength_at, unindex_fact
 from .compare import may_join, reworded, same_words, sense
 from .decide import MERGED, UNMERGED, may_merge
+from .joining import joined_text, may_be_one, told_of
 from .registry import normalize_value
 
 
@@ -149,6 +150,7 @@ def _merged_fact(
         source=source,
         importance=max(fact.importance for fact in facts),
         only_in=first.fact.only_in,
+        label=first.fact.label,
     )
     return replace(
         first,
@@ -274,6 +276,19 @@ def cluster_related(
         return float(cosines[i, j]) >= (SAME_NAME if about_one else gather) and may_join(a.text, b.text)
 
     return _clusters(rows, cosines, near, apart, MAX_RELATED)
+
+
+def cluster_tools(rows: Sequence[FactRow], apart: Sequence[frozenset[QuotePlace]]) -> list[tuple[Cluster, str]]:
+    """Clusters of sentences about one tool that one sentence can say, each with that sentence."""
+    rows = [row for row in rows if told_of(row.fact.text)]
+
+    def near(i: int, j: int) -> bool:
+        return bool(may_be_one([rows[i].fact.text, rows[j].fact.text]))
+
+    found = [
+        (one, joined_text([row.fact.text for row in one])) for one in _clusters(rows, None, near, apart, MAX_RELATED)
+    ]
+    return [(cluster, text) for cluster, text in found if text]
 
 
 def representative(cluster: Sequence[FactRow]) -> FactRow:

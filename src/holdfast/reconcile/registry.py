@@ -27,12 +27,6 @@ TYPES = ("text", "name", "number", "money", "date", "bool", "dose")
 TRANSIENT_DAYS = 14
 """For so many days a passing fact holds whose end was not said, where its category declares nothing else."""
 
-# Broad labels that models give, with the declared category that holds such facts more narrowly.
-FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "technical": ("technical", "tech"),
-    "behavioral": ("behavioral", "communication"),
-    "history": ("history", "life"),
-}
 MOST_LISTED = 6  # keys of one category that a reader is shown
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,' ]*")

@@ -47,7 +47,7 @@ class Dashboard(Browser):
     PROMPT = "/dashboard/prompts/chunk_summary?user=ana"
 
     def messages(self) -> list[str]:
-        answer = self._browser.get(self.TALK)
+        answer = self._browser.get(f"{self.TALK}?plain=1")  # as written, not as Markdown
         if answer.status_code == 404:
             return []
         lines = re.findall(r'<li class="said user".*?</li>', answer.text, re.DOTALL)

@@ -1,0 +1,81 @@
+"""
+Words that move something elsewhere: "the logs are in Elastic now", "we moved to GitHub Actions".  Pure.
+
+What was believed of the old place ends only where the words leave no room for both.  Written for English.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .compare import sequence, thing_stems
+
+# Tools of one purpose: who moves to one of them has left the one that they used.
+_KINDS = [
+    frozenset(one.strip() for one in group.split(","))
+    for group in (
+        "jenkins, github actions, gitlab ci, circleci, travis ci, teamcity, buildkite, bamboo, drone, azure pipelines",
+        "kubernetes, k8s, nomad, docker swarm, mesos",
+        "jira, linear, asana, trello, youtrack, clickup",
+        "slack, microsoft teams, mattermost, rocket.chat, zulip",
+        "notion, confluence, evernote, obsidian",
+        "datadog, new relic, dynatrace",
+        "terraform, pulumi, cloudformation",
+    )
+]
+_OBJECT = r"(?: (?:our |the |my )?(?:ci|ci/cd|builds?|pipelines?|everything|it all|all of it|deployments?))?"
+_PARTLY = re.compile(
+    r"\b(?:too|also|as well|both|some|part|partly|partially|half|most|mostly|sometimes|besides|in addition|plus|and|or|not|never|n't|might|may|maybe"
+    r"|could|would|should|want|plan|planning|hope|if)\b|n't\b",
+    re.IGNORECASE,
+)
+# Words that may say where, or how far, a tool was left.
+_LIMITED = re.compile(
+    r"\b(?:only|still|back|stays?|at (?:home|my)|for (?:the|my|our|some|one|a)|in (?:one|the demo)|on (?:my|the))\b",
+    re.IGNORECASE,
+)
+_NAME_ENDS = r"(?=\s*(?:[.!,;]|$|now\b|last\b|this\b|in \d{4}))"
+_NOW = re.compile(r"[\s,]+(?:now|nowadays|these days|instead|from now on)[\s.!]*$", re.IGNORECASE)
+_PLACED = re.compile(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.+-]*(?: [A-Z][\w.+-]*){0,2})")
+_STAYS = re.compile(
+    r"\b(?:is|are|lives?|stays?|sits?|keeps?|stores?|tracks?|logs?|hosts?|documents?|writes?|files?|plans?|monitors?|deploys?)\b",
+    re.IGNORECASE,
+)
+# Who can be in two places of different kinds at once: in Rome, and in a club.
+_PEOPLE = re.compile(
+    r"\b(?:mother|father|mom|mum|dad|parents?|sisters?|brothers?|sons?|daughters?|wife|husband|partner|girlfriend|boyfriend|friends?|boss|colleagues?|cousins?"
+    r"|aunts?|uncles?|kids?|child|children|baby|family|team|users?|customers?|clients?|employees|people|neighbou?rs?|offices?|shops?|stores|branches|i|he|she|they)\b",
+    re.IGNORECASE,
+)
+_DAYS = re.compile(
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december",
+    re.IGNORECASE,
+)
+
+
+def placed_elsewhere(text: str, old: str) -> bool:
+    """ "Our logs are in Elastic now" after "Our logs are in Loki": the same things, in one named place and then in another."""
+    if _NOW.search(text) is None or _PARTLY.search(text) or _PARTLY.search(old):
+        return False
+    here, there = (_PLACED.fullmatch(_NOW.sub("", one).rstrip(" .!")) for one in (text, old))
+    if here is None or there is None or here["how"] != there["how"]:
+        return False
+    what, where = here["what"], (here["where"], there["where"])
+    if _PEOPLE.search(what) or not _STAYS.search(what) or any(_DAYS.fullmatch(one) for one in where):
+        return False
+    same = sequence(what) == sequence(there["what"]) and bool(thing_stems(what))
+    return same and not thing_stems(where[0]) & thing_stems(where[1])
+
+
+def is_left_for(old: str, new: str, text: str) -> bool:
+    """Whether a whole message that moves to the tool *new* leaves *old*, one for the same purpose."""
+    before, after = old.casefold(), new.casefold()
+    kind = next((kind for kind in _KINDS if before in kind and after in kind), None)
+    if before == after or kind is None or _PARTLY.search(text) or _LIMITED.search(text):
+        return False
+    if any(re.search(rf"(?<!\w){re.escape(one)}(?!\w)", text, re.IGNORECASE) for one in kind - {before, after}):
+        return False  # another one of its kind may be the one that was left
+    if re.search(rf"\bfrom (?!now on\b|(?:our |the |my )?{re.escape(old)}(?!\w))", text, re.IGNORECASE):
+        return False
+    moved = rf"\b(?:moved|switched|migrated|changed|went)(?! from){_OBJECT} (?:over |across )?to {re.escape(new)}{_NAME_ENDS}"
+    return re.search(moved, text, re.IGNORECASE) is not None

@@ -1,0 +1,113 @@
+"""What was believed of a place or a tool ends when words move it elsewhere, and only then."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Memory
+
+
+def believed(*said: str) -> list[str]:
+    with Memory() as memory:
+        chat = memory.conversation("a", user="ana")
+        for words in said:
+            chat.record(words, "Noted.")
+        chat.end()
+        memory.digest()
+        return [fact.text for fact in memory.user("ana").facts()]
+
+
+ENDS = [
+    ("Our logs are in Loki.", "Our logs are in Elastic now.", ["Their logs are in Elastic now."]),
+    ("We track bugs in Jira.", "We track bugs in Linear now.", ["Tracks bugs in Linear now."]),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions.", ["Uses GitHub Actions."]),
+    ("We use Jenkins for CI.", "We moved our CI to GitHub Actions.", ["Uses GitHub Actions."]),
+    ("We run on Kubernetes.", "We moved from Kubernetes to Nomad.", ["Uses Nomad."]),
+    ("We use Slack for chat.", "We replaced Slack with Zulip.", ["Uses Zulip."]),
+    ("We use Asana.", "We switched to Trello.", ["Uses Trello."]),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions now. It works well.", ["Uses GitHub Actions."]),
+    ("I go to the gym on Mondays.", "I never go to the gym any more.", []),
+    ("I go to the gym every Monday.", "I don't go to the gym anymore.", []),
+    ("I prefer Python over JavaScript.", "I dislike Python.", ["Dislikes Python."]),
+    ("I dislike Python.", "I prefer Python over JavaScript.", ["Prefers Python over JavaScript."]),
+    ("My favourite colour is blue.", "My favorite color is green.", ["Has green as favorite color."]),
+]
+
+
+@pytest.mark.parametrize(("first", "then", "left"), ENDS, ids=[case[1] for case in ENDS])
+def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) -> None:
+    assert believed(first, then) == left
+
+
+STAYS = [
+    ("I take 20 mg of lisinopril daily.", "I'm on lisinopril."),
+    ("Our logs are in Loki.", "Our metrics are in Elastic now."),
+    ("Our logs are in Loki.", "Our audit logs are in Elastic now."),
+    ("Our logs are in Loki.", "Our logs are in Elastic too now."),
+    ("Our logs are in Loki.", "Some of our logs are in Elastic now."),
+    ("Our logs are in Loki.", "Our logs might be in Elastic now."),
+    ("We track bugs in Jira.", "We track ideas in Linear now."),
+    ("We use Jenkins for CI.", "We moved to Berlin."),
+    ("We use Jenkins for CI.", "We also use GitHub Actions."),
+    ("We use Jenkins for CI.", "We might move to GitHub Actions."),
+    ("We use Jenkins for CI.", "We moved our docs to GitHub."),
+    ("We use Asana and Trello.", "We switched to Jira."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions, but only partly."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions for some repos."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions for the mobile app."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions at my last company."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions in 2019 and came back."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions. Jenkins stays for releases."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions. Jenkins is still there."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions in the demo."),
+    ("We use Jenkins for CI.", "We moved to GitHub Actions from GitLab CI."),
+    ("We use Jenkins for CI.", "We left GitLab CI. We moved to GitHub Actions."),
+    ("We use Asana.", "My wife switched to Trello."),
+    ("We run on Kubernetes.", "Acme moved from Kubernetes to Nomad."),
+    ("We run on Kubernetes.", "We thought about moving from Kubernetes to Nomad."),
+    ("I go to the gym on Mondays.", "My wife never goes to the gym any more."),
+    ("I go to the gym on Mondays.", "I never go to the gym on Fridays any more."),
+    ("I run every Tuesday.", "I don't run every Thursday any more."),
+    ("I prefer Python over JavaScript.", "I dislike Python 2."),
+    ("I prefer Python over JavaScript.", "I dislike JavaScript."),
+    ("I have offices in Berlin.", "I have offices in Porto now."),
+]
+
+
+@pytest.mark.parametrize(("first", "then"), STAYS, ids=[case[1] for case in STAYS])
+def test_what_may_still_be_so_stays(first: str, then: str) -> None:
+    alone = believed(first)
+
+    assert alone
+    assert set(alone) <= set(believed(first, then))
+
+
+@pytest.mark.parametrize("who", ["My sister is", "I am", "Our offices are"])
+def test_who_may_be_in_two_places_is_left_in_both(who: str) -> None:
+    with Memory() as memory:
+        user = memory.user("ana")
+        user.remember(f"{who} in Mensa", category="context")
+        user.remember(f"{who} in Rome now", category="context")
+
+        assert f"{who} in Mensa" in [fact.text for fact in user.facts("context")]
+
+
+def test_memories_given_as_sentences_replace_one_another_too() -> None:
+    with Memory() as memory:
+        user = memory.user("ana")
+        user.remember("Tickets are in Jira", category="technical")
+        change = user.remember("Tickets are in Linear now", category="technical")
+
+        assert (change.op, change.previous and change.previous.text) == ("replaced", "Tickets are in Jira")
+        assert [fact.text for fact in user.facts()] == ["Tickets are in Linear now"]
+
+
+def test_a_sentence_that_says_no_more_than_an_attribute_is_a_quote_of_it() -> None:
+    with Memory() as memory:
+        memory.conversation("a", user="ana").record("We're running PostgreSQL 15 and we use Kubernetes.", "Noted.")
+        user = memory.user("ana")
+        known = [fact.text for fact in user.facts()]
+        for text in ("Running PostgreSQL 15", "Switched to PostgreSQL 15", "Deploys on Kubernetes"):
+            assert user.remember(text, category="technical").op == "confirmed"
+        assert [fact.text for fact in user.facts()] == known
+        assert user.remember("Running PostgreSQL 15 on two servers", category="technical").op != "confirmed"
