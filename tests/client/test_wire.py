@@ -12,8 +12,10 @@ import pytest
 
 from holdfast import HoldfastError, Memory, errors, strategies
 from holdfast.client import AsyncClient, Client, NotAllowed, TooOften, Unreachable
-from holdfast.client.values import of_problem, strategy_body, value_of
+from holdfast.client.values import of_problem, value_of
+from holdfast.context.named import as_strategy, strategy_text
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound, StoreBusy, TooLarge
+from holdfast.integrations.calls.strategies import KINDS
 from holdfast.llm.protocol import ModelError
 from holdfast.reports import RebuildReport
 from holdfast.server.routing import problem_of
@@ -244,14 +246,17 @@ def test_errors_of_the_library_are_those_of_the_client(memory, library):
 
 
 def test_every_strategy_of_the_library_can_be_sent():
-    for name in set(strategies.__all__) - {"Strategy", "summarize_with"}:
-        assert strategy_body(getattr(strategies, name)())["name"]
+    for name in set(strategies.__all__) - {"KINDS", "Strategy", "summarize_with"}:
+        one = getattr(strategies, name)(memory_role="system")
+        assert as_strategy(strategy_text(one, KINDS), KINDS) == one
+    wide = strategies.Layered(exchanges=3, side_by_side=True, character=False)
+    assert as_strategy(strategy_text(wide, KINDS)) == wide
 
     class Own:
         name = "own"
 
     with pytest.raises(BadInput, match="Own"):
-        strategy_body(Own())
+        strategy_text(Own(), KINDS)
 
 
 def test_of_two_kinds_of_values_the_one_that_fits_is_made():

@@ -8,6 +8,7 @@ import pickle
 import shutil
 import sqlite3
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,7 @@ MEMORIES = [
     ("omi.json", "omi", ["Is vegetarian"], ["a memory that is no longer valid"]),
     ("lines.omi.jsonl", "omi", ["Is vegetarian"], []),
     ("pam.json", "pam", ["Is vegetarian"], ["a memory that is superseded"]),
+    ("memories.json", "memories", ["Runs PostgreSQL 15", "Prefers concise responses"], ["a memory without text"]),
 ]
 
 
@@ -114,6 +116,61 @@ def test_memories_of_other_programs_are_read_as_sentences(
     assert found.format == format
     assert [one.text for one in found.memories] == texts
     assert [one.why for one in found.left_out] == why
+
+
+def test_memories_with_content_category_and_confidence_keep_all_three(tmp_path: Path) -> None:
+    found, _ = read(GOLDEN / "memories.json", tmp_path)
+
+    assert [(one.label, one.confidence, one.of) for one in found.memories] == [
+        ("technical", 0.95, "ana"),
+        ("behavioral", 0.9, ""),
+    ]
+    assert found.memories[0].at == datetime(2026, 2, 26, 10, tzinfo=UTC)
+
+
+def test_memories_may_come_one_a_line_and_a_wrong_one_costs_itself_alone(tmp_path: Path) -> None:
+    rows = [
+        '{"content": "Likes tea", "category": "preference"}',
+        '{"content": "x", "confidence": 700}',
+        '{"role": "user"}',
+    ]
+    (tmp_path / "memories.jsonl").write_text("\n".join([*rows, '{"content": "Likes jazz"}']))
+    found, _ = read(tmp_path / "memories.jsonl", tmp_path)
+
+    assert [one.text for one in found.memories] == ["Likes tea", "Likes jazz"]
+    assert [bad.number for bad in found.survey.bad] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("given", "sure"), [("null", 1.0), ('"0.9"', 0.9), ("90", 0.9), ('"90"', 0.9), ("1", 1.0), ("0", 0.0), ("100", 1.0)]
+)
+def test_a_confidence_may_be_missing_text_or_per_cent(tmp_path: Path, given: str, sure: float) -> None:
+    (tmp_path / "memories.json").write_text(f'[{{"content": "Likes tea", "confidence": {given}}}]')
+    found, _ = read(tmp_path / "memories.json", tmp_path)
+
+    assert [one.confidence for one in found.memories] == [sure]
+
+
+@pytest.mark.parametrize("given", ['"high"', "true", "-1", "101", "NaN", "[1]"])
+def test_what_is_no_confidence_is_named(tmp_path: Path, given: str) -> None:
+    rows = f'[{{"content": "Likes tea", "confidence": {given}}}, {{"content": "Likes jazz", "confidence": 1}}]'
+    (tmp_path / "memories.json").write_text(rows)
+    found, _ = read(tmp_path / "memories.json", tmp_path)
+
+    assert [one.text for one in found.memories] == ["Likes jazz"]
+    assert "confidence" in found.survey.bad[0].problem
+
+
+@pytest.mark.parametrize("mark", ["role", "author", "sender", "speaker", "type", "name", "from"])
+def test_a_message_with_a_confidence_is_no_memory(tmp_path: Path, mark: str) -> None:
+    row = json.dumps({mark: "assistant", "content": "I live in Rome.", "confidence": 0.9})
+    for name, text in (("chat.json", f"[{row}]"), ("chat.jsonl", row)):
+        (tmp_path / name).write_text(text)
+        try:
+            found = detect(tmp_path / name)
+        except BadInput:
+            continue
+        assert found != "memories", name
 
 
 @pytest.mark.parametrize("name", ["claude-code", "okf", "slack"])

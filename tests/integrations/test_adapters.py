@@ -19,10 +19,13 @@ ADAPTERS = {
     "haystack": ("haystack", "haystack"),
     "langchain": ("langchain", "langchain"),
     "langgraph": ("langgraph", "langgraph"),
+    "litellm": ("litellm", "litellm"),
     "llamaindex": ("llama_index", "llamaindex"),
     "openai_agents": ("agents", "openai-agents"),
     "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
     "strands": ("strands", "strands"),
+    "voice.livekit": ("livekit", "livekit"),
+    "voice.pipecat": ("pipecat", "pipecat"),
 }
 
 
@@ -31,8 +34,9 @@ def run(code):
 
 
 def test_every_adapter_is_listed_here():
-    files = (ROOT / "src/holdfast/integrations").glob("*.py")
-    adapters = {path.stem for path in files if "raise missing_package(" in path.read_text(encoding="utf-8")}
+    folder = ROOT / "src/holdfast/integrations"
+    files = [path for path in folder.rglob("*.py") if "raise missing_package(" in path.read_text(encoding="utf-8")]
+    adapters = {".".join(path.relative_to(folder).with_suffix("").parts) for path in files}
 
     assert adapters == set(ADAPTERS)
 

@@ -264,6 +264,23 @@ def test_chunks_that_say_nothing_are_no_message():
             ReplyUsage("m", 9, 0, 4),
         ),
         ({"model": "m", "usage": {"input_tokens": 2, "cache_read_input_tokens": 5}}, ReplyUsage("m", 7, 0, 5)),
+        ({"model": "m", "usage": {"prompt_tokens": 7, "cache_read_input_tokens": 5}}, ReplyUsage("m", 7, 0, 5)),
+        ({"model": "m", "usage": {"prompt_tokens": 7, "prompt_cache_hit_tokens": 5}}, ReplyUsage("m", 7, 0, 5)),
+        (
+            {
+                "modelVersion": "gemini",
+                "usageMetadata": {"promptTokenCount": 9, "cachedContentTokenCount": 4, "candidatesTokenCount": 2},
+            },
+            ReplyUsage("gemini", 9, 2, 4),
+        ),
+        (
+            {"model_version": "g", "usage_metadata": {"prompt_token_count": 9, "cached_content_token_count": 4}},
+            ReplyUsage("g", 9, 0, 4),
+        ),
+        (
+            {"model": "m", "usage_metadata": {"input_tokens": 9, "input_token_details": {"cache_read": 4}}},
+            ReplyUsage("m", 9, 0, 4),
+        ),
         ({"usage": {"prompt_tokens": 0}}, None),
         ({"usage": None}, None),
         ("fine", None),

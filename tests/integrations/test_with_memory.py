@@ -232,7 +232,9 @@ def test_a_message_store_shows_everything_unless_told_otherwise():
     sizes = with_memory(lambda messages: str(len(messages)), store)
 
     assert [sizes("hi") for _ in range(3)] == ["1", "3", "5"]
-    assert with_memory(lambda messages: str(len(messages)), store, strategy=Window(1))("hi") == "3"
+    for strategy in (Window(1), "window/1"):
+        assert with_memory(lambda messages: str(len(messages)), store, strategy=strategy)("hi") == "3"
+    assert with_memory(lambda messages: str(len(messages)), store, strategy="summary/1")("hi") == "4"
 
 
 def test_a_system_prompt_counts_and_is_not_stored():
@@ -287,7 +289,7 @@ def test_a_summariser_that_fails_costs_no_reply(caplog):
 # What does not go together.
 
 
-@pytest.mark.parametrize("options", [{"strategy": Layered()}, {"user": "ana"}])
+@pytest.mark.parametrize("options", [{"strategy": Layered()}, {"strategy": "facts/2"}, {"user": "ana"}])
 def test_what_needs_a_memory_is_refused_for_a_message_store(options):
     with pytest.raises(ConfigError, match=r"memory|session"):
         with_memory(str, InMemoryMessages(), **options)

@@ -15,9 +15,11 @@ import httpx2
 from ..clock import utc_now
 from ..context.assemble import Strategy
 from ..context.material import Count
+from ..context.named import strategy_text
 from ..context.result import Context
 from ..conversation import FactPosition
 from ..errors import BadInput, NotFound
+from ..integrations.calls.strategies import KINDS
 from ..privacy.corrections import Versions
 from ..reports import (
     BackfillReport,
@@ -76,7 +78,7 @@ from .calls import (
     versions,
 )
 from .following import AsyncFollowing
-from .values import NotAllowed, message_body, refuse_function, strategy_body, value_of
+from .values import NotAllowed, message_body, refuse_function, value_of
 from .wire import AsyncWire
 
 DIGEST_S = 50.0
@@ -138,15 +140,14 @@ class AsyncClient:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         incognito: bool = False,
         own_facts: bool | None = None,
     ) -> AsyncConversation:
         """Open one conversation of one user; see `holdfast.Memory.conversation`."""
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return AsyncConversation(
-            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito, own_facts), strategy
-        )
+        of, chosen = (user_scope(org, bot, user, subject), strategy_text(strategy, KINDS))
+        return AsyncConversation(self._wire, ConversationScope(of, name, incognito, own_facts, chosen))
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> AsyncUser:
         """Open what is held about one user; see `holdfast.Memory.user`."""
@@ -321,10 +322,9 @@ class AsyncClient:
 class AsyncConversation:
     """One conversation on a server; made by `AsyncClient.conversation`.  See `holdfast.Conversation`."""
 
-    def __init__(self, wire: AsyncWire, scope: ConversationScope, strategy: Strategy | None = None) -> None:
+    def __init__(self, wire: AsyncWire, scope: ConversationScope) -> None:
         self._wire = wire
         self._scope = scope
-        self._strategy = strategy
 
     def __repr__(self) -> str:
         return f"AsyncConversation({self.id!r}, user={self._scope.of.user!r})"
@@ -393,7 +393,7 @@ class AsyncConversation:
         query: str | None = None,
         *,
         budget_tokens: int | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
@@ -405,7 +405,8 @@ class AsyncConversation:
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
             budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
-            strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
+            strategy: what to choose, itself or its name (``facts/2``); that of the conversation when not given. See
+                `holdfast.strategies`.
             system: your own system prompt, put first and counted.
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
@@ -419,7 +420,7 @@ class AsyncConversation:
         body = {
             "query": query,
             "budget_tokens": budget_tokens,
-            "strategy": strategy_body(strategy if strategy is not None else self._strategy),
+            "strategy": strategy_text(strategy, KINDS),
             "system": system,
             "note": note,
             "general": general,
@@ -699,7 +700,7 @@ class AsyncUser:
         Return the active facts, by subject, category, key and value.
 
         Args:
-            category: only this one; ``technical``, ``behavioral`` and ``history`` hold what is filed more narrowly, too.
+            category: only this one, or one of the six labels (`Fact.label`): ``technical`` holds whatever is labeled so.
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
@@ -748,7 +749,7 @@ class AsyncUser:
         Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
 
         Args:
-            category: only this one.
+            category: only this one, or one of the six labels, as in `facts`.
             key: only this one of the category.
             limit: at most so many.
             after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
@@ -943,7 +944,8 @@ class AsyncUser:
 
         Args:
             text: a sentence; read like a message when neither an address nor a range is given, kept as it is otherwise.
-            category: with *key* and *value*: the address and what holds there.
+            category: with *key* and *value*: the address and what holds there; with a sentence alone its label, one of six:
+                ``preference``, ``context``, ``identity``, ``history``, ``technical``, ``behavioral``.
             key: see *category*.
             value: see *category*.
             aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
@@ -1311,9 +1313,10 @@ class AsyncAdmin:
         """The API keys of those who ask over the network."""
         return AsyncApiKeys(self._wire)
 
-    async def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
-        """Return ``(org, user, bot)`` of every user with a memory, by key; for operators."""
-        query = {} if after is None else {"after": list(after)}
+    async def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
+        """Return ``(org, user, bot)`` of every user with a memory whose key holds *matching*, by key; for operators."""
+        query: dict[str, Any] = {"matching": matching} if matching else {}
+        query |= {} if after is None else {"after": list(after)}
         found = await self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]
 

@@ -68,6 +68,7 @@ class ConversationScope:
     id: str
     incognito: bool = False
     own_facts: bool | None = None
+    strategy: str | None = None
 
     def call(self, method: str, below: str, returns: type[T], **more: Any) -> Call[T]:
         """Return a call *below* the path of the conversation."""
@@ -75,6 +76,8 @@ class ConversationScope:
             more["query"] = {**more.get("query", {}), "incognito": True}
         if self.own_facts is not None:
             more["query"] = {**more.get("query", {}), "own_facts": self.own_facts}
+        if self.strategy is not None:
+            more["query"] = {**more.get("query", {}), "strategy": self.strategy}
         return self.of.call(method, f"/conversations/{part(self.id)}{below}", returns, **more)
 
 

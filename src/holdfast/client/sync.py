@@ -15,9 +15,11 @@ import httpx2
 from ..clock import utc_now
 from ..context.assemble import Strategy
 from ..context.material import Count
+from ..context.named import strategy_text
 from ..context.result import Context
 from ..conversation import FactPosition
 from ..errors import BadInput, NotFound
+from ..integrations.calls.strategies import KINDS
 from ..privacy.corrections import Versions
 from ..reports import (
     BackfillReport,
@@ -76,7 +78,7 @@ from .calls import (
     versions,
 )
 from .following import Following
-from .values import NotAllowed, message_body, refuse_function, strategy_body, value_of
+from .values import NotAllowed, message_body, refuse_function, value_of
 from .wire import Wire
 
 DIGEST_S = 50.0
@@ -136,15 +138,14 @@ class Client:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         incognito: bool = False,
         own_facts: bool | None = None,
     ) -> Conversation:
         """Open one conversation of one user; see `holdfast.Memory.conversation`."""
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(
-            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito, own_facts), strategy
-        )
+        of, chosen = (user_scope(org, bot, user, subject), strategy_text(strategy, KINDS))
+        return Conversation(self._wire, ConversationScope(of, name, incognito, own_facts, chosen))
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """Open what is held about one user; see `holdfast.Memory.user`."""
@@ -315,10 +316,9 @@ class Client:
 class Conversation:
     """One conversation on a server; made by `Client.conversation`.  See `holdfast.Conversation`."""
 
-    def __init__(self, wire: Wire, scope: ConversationScope, strategy: Strategy | None = None) -> None:
+    def __init__(self, wire: Wire, scope: ConversationScope) -> None:
         self._wire = wire
         self._scope = scope
-        self._strategy = strategy
 
     def __repr__(self) -> str:
         return f"Conversation({self.id!r}, user={self._scope.of.user!r})"
@@ -387,7 +387,7 @@ class Conversation:
         query: str | None = None,
         *,
         budget_tokens: int | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
@@ -399,7 +399,8 @@ class Conversation:
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
             budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
-            strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
+            strategy: what to choose, itself or its name (``facts/2``); that of the conversation when not given. See
+                `holdfast.strategies`.
             system: your own system prompt, put first and counted.
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
@@ -413,7 +414,7 @@ class Conversation:
         body = {
             "query": query,
             "budget_tokens": budget_tokens,
-            "strategy": strategy_body(strategy if strategy is not None else self._strategy),
+            "strategy": strategy_text(strategy, KINDS),
             "system": system,
             "note": note,
             "general": general,
@@ -691,7 +692,7 @@ class User:
         Return the active facts, by subject, category, key and value.
 
         Args:
-            category: only this one; ``technical``, ``behavioral`` and ``history`` hold what is filed more narrowly, too.
+            category: only this one, or one of the six labels (`Fact.label`): ``technical`` holds whatever is labeled so.
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
@@ -740,7 +741,7 @@ class User:
         Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
 
         Args:
-            category: only this one.
+            category: only this one, or one of the six labels, as in `facts`.
             key: only this one of the category.
             limit: at most so many.
             after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
@@ -933,7 +934,8 @@ class User:
 
         Args:
             text: a sentence; read like a message when neither an address nor a range is given, kept as it is otherwise.
-            category: with *key* and *value*: the address and what holds there.
+            category: with *key* and *value*: the address and what holds there; with a sentence alone its label, one of six:
+                ``preference``, ``context``, ``identity``, ``history``, ``technical``, ``behavioral``.
             key: see *category*.
             value: see *category*.
             aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
@@ -1293,9 +1295,10 @@ class Admin:
         """The API keys of those who ask over the network."""
         return ApiKeys(self._wire)
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
-        """Return ``(org, user, bot)`` of every user with a memory, by key; for operators."""
-        query = {} if after is None else {"after": list(after)}
+    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
+        """Return ``(org, user, bot)`` of every user with a memory whose key holds *matching*, by key; for operators."""
+        query: dict[str, Any] = {"matching": matching} if matching else {}
+        query |= {} if after is None else {"after": list(after)}
         found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]
 

@@ -20,21 +20,9 @@ from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from .. import errors
-from ..context.assemble import Strategy
 from ..errors import BadInput, HoldfastError
-from ..integrations.calls import strategies
 from ..llm import protocol as models
 from ..types import Message
-
-_STRATEGIES: dict[type, tuple[str, str | None]] = {
-    strategies.Layered: ("layered", "exchanges"),
-    strategies.Buffer: ("buffer", None),
-    strategies.Window: ("window", "exchanges"),
-    strategies.TokenBuffer: ("token_buffer", "tokens"),
-    strategies.Facts: ("facts", "exchanges"),
-    strategies.Summary: ("summary", "exchanges"),
-    strategies.SummaryBuffer: ("summary_buffer", "tokens"),
-}
 
 
 def value_of(kind: Any, data: Any) -> Any:
@@ -98,27 +86,6 @@ def message_body(message: Message, *, dated: bool) -> dict[str, Any]:
     if message.meta:
         body["meta"] = dict(message.meta)
     return body
-
-
-def strategy_body(strategy: Strategy | None) -> dict[str, Any] | None:
-    """
-    Return a strategy as it is sent.
-
-    Raises:
-        BadInput: it is not one of the library's own, or has a function in it.
-    """
-    if strategy is None:
-        return None
-    name, size = _STRATEGIES.get(type(strategy), ("", None))
-    if not name or getattr(strategy, "summarize", None) is not None:
-        raise BadInput(
-            f"the strategy {type(strategy).__name__} cannot be sent to a server",
-            hint="use one of holdfast.strategies, without summarize",
-        )
-    body: dict[str, Any] = {"name": name, "memory_role": strategy.memory_role}
-    if isinstance(strategy, strategies.Layered):
-        body |= {"side_by_side": strategy.side_by_side, "character": strategy.character}
-    return body if size is None else {**body, size: getattr(strategy, size)}
 
 
 def refuse_function(name: str, given: object) -> None:

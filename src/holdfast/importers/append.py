@@ -134,7 +134,10 @@ def store_memories(
         words: dict[str, Any] = {"text": item.text}
         if item.address is not None:
             words |= dict(zip(("category", "key", "value"), item.address, strict=True))
-        key = hashlib.sha256("\n".join((item.id, item.text, *(item.address or ()), str(item.at))).encode()).hexdigest()
+        elif item.label:
+            words["category"] = item.label
+        which = (item.id, item.text, *(item.address or ()), str(item.at), *filter(None, (item.label,)))
+        key = hashlib.sha256("\n".join(which).encode()).hexdigest()
         try:
             change = user.remember(
                 **words, confidence=item.confidence, at=item.at, idempotency_key=f"import-{key[:40]}"

@@ -35,7 +35,16 @@ from .items import (
     show_place,
 )
 from .jsonl import BadLine, Survey, survey
-from .memories import front_matter, read_claude_memories, read_litellm, read_markdown, read_mem0, read_zep
+from .memories import (
+    front_matter,
+    read_claude_memories,
+    read_litellm,
+    read_markdown,
+    read_mem0,
+    read_memories,
+    read_memory_lines,
+    read_zep,
+)
 from .people import SLACK_DAY, is_whatsapp, read_discord, read_slack, read_telegram, read_whatsapp
 from .portable import read_omi, read_omi_lines, read_pam, read_pam_conversation
 
@@ -67,6 +76,7 @@ Format = Literal[
     "omi",
     "okf",
     "markdown",
+    "memories",
 ]
 LABELS: dict[Format, str] = {
     "lines": "JSONL, one message a line",
@@ -96,6 +106,7 @@ LABELS: dict[Format, str] = {
     "omi": "Open Memory Interchange (OMI)",
     "okf": "Open Knowledge Format bundle (OKF)",
     "markdown": "Markdown memory files",
+    "memories": "memories with content, category and confidence",
 }
 PEOPLE: frozenset[Format] = frozenset(("discord", "telegram", "whatsapp", "slack"))
 MAX_NAMES = 200
@@ -279,6 +290,7 @@ _READERS: dict[str, Reader] = {
     "litellm": read_litellm,
     "pam": read_pam,
     "omi": read_omi,
+    "memories": read_memories,
 }
 _UNKNOWN = "this JSON holds no conversations that are known here"
 
@@ -343,7 +355,15 @@ def _of_element(first: Any) -> Format | None:
         ("messages", list, "messages"),
         ("role", str, "messages"),
     )
-    return next((name for mark, kind, name in marks if isinstance(first.get(mark), kind)), None)
+    found: Format | None = next((name for mark, kind, name in marks if isinstance(first.get(mark), kind)), None)
+    return "memories" if found is None and _is_memory(first) else found
+
+
+def _is_memory(value: dict[str, Any]) -> bool:
+    """Whether an object is a memory with ``content``, and ``category`` or ``confidence``, and no message."""
+    said = {"role", "author", "sender", "speaker", "type", "name", "from"} & value.keys()
+    named = isinstance(value.get("content"), str) and not said
+    return named and ("category" in value or "confidence" in value)
 
 
 def _is_line(raw: bytes) -> bool:
@@ -351,7 +371,15 @@ def _is_line(raw: bytes) -> bool:
         value = json.loads(raw)
     except (ValueError, RecursionError):
         return False
-    return isinstance(value, dict) and ("role" in value or "content" in value)
+    return isinstance(value, dict) and ("role" in value or "content" in value) and not _is_memory(value)
+
+
+def _is_memory_line(raw: bytes) -> bool:
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and _is_memory(value)
 
 
 def _is_omi_lines(raw: bytes) -> bool:
@@ -393,6 +421,8 @@ def detect(path: Path) -> Format:
         return "omi"
     if _is_line(line):
         return "lines"
+    if _is_memory_line(line):
+        return "memories"
     if is_whatsapp(head.decode("utf-8", "replace")):
         return "whatsapp"
     if path.suffix.lower() in (".md", ".markdown"):
@@ -464,6 +494,9 @@ def _part(
             raw = source.read(name)
             if not several and _is_omi_lines(raw.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]):
                 yield "omi", guarded(place, raw, read_omi_lines, "file of OMI")
+                return
+            if not several and _is_memory_line(raw.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]):
+                yield "memories", guarded(place, raw, read_memory_lines, "file of memories")
                 return
             document = _parsed(raw, name)
             kind = _of_document(document)

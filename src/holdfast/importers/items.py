@@ -54,6 +54,7 @@ class ImportedMemory:
     of: str = ""
     address: tuple[str, str, str] | None = None
     confidence: float = 1.0
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

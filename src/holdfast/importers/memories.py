@@ -6,13 +6,15 @@ Each becomes a fact: read by the patterns where they read it, kept as a sentence
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from .items import Item, LeftOut, Place, guarded, memory_item, read_each, time_of
+from ..types import LABELS
+from .items import DamagedItem, Item, LeftOut, Place, guarded, memory_item, read_each, time_of
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?P<fields>.*?)\r?\n---[ \t]*(?:\r?\n|$)(?P<body>.*)", re.DOTALL)
 _BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)")
@@ -41,6 +43,48 @@ def read_mem0_memory(place: Place, row: Any) -> Iterator[Item]:
     owner = row.get("user_id") or row.get("agent_id") or row.get("run_id") or ""
     at = time_of(row.get("updated_at")) or time_of(row.get("created_at"))
     yield memory_item(place, text, id=str(row.get("id") or ""), at=at, of=str(owner))
+
+
+def read_memories(place: Place, document: Any) -> Iterator[Item]:
+    """Read memories as many extractors answer them: a list of objects with ``content``, ``category``, and ``confidence``."""
+    if isinstance(document, Mapping) and "memories" in document:
+        place, document = (*place, "memories"), document["memories"]
+    yield from read_each(place, document if isinstance(document, list) else [document], read_memory, "memory")
+
+
+def read_memory_lines(place: Place, raw: bytes) -> Iterator[Item]:
+    """Read such memories, one a line."""
+    for number, line in enumerate(raw.decode("utf-8-sig").splitlines(), 1):
+        if line.strip():
+            yield from guarded(
+                (*place, "line", number), line, lambda at, one: read_memory(at, json.loads(one)), "memory"
+            )
+
+
+def read_memory(place: Place, row: Any) -> Iterator[Item]:
+    """Read one memory; its category becomes the label if it is one of the six, its source is where it was extracted."""
+    source = row.get("source") if isinstance(row.get("source"), Mapping) else {}
+    at = time_of(source.get("extractedAt") or row.get("extractedAt") or row.get("created_at"))
+    label = str(row.get("category") or "").strip().casefold()
+    sure = _confidence(row.get("confidence"))
+    if sure is None:
+        yield DamagedItem(
+            place, f"its confidence is {row['confidence']!r:.40}", "write a number from 0 to 1, or per cent"
+        )
+        return
+    owner = str(row.get("userId") or row.get("user_id") or "")
+    known = label if label in LABELS else ""
+    ours = {"id": str(row.get("id") or ""), "at": at, "of": owner, "confidence": sure, "label": known}
+    yield memory_item(place, row["content"], **ours)
+
+
+def _confidence(given: Any) -> float | None:
+    """Return a confidence from 0 to 1, None for no number: none given is 1, text is read as a number, over 1 it is per cent."""
+    try:
+        sure = 1.0 if given is None else float("" if isinstance(given, bool) else given)
+    except (TypeError, ValueError):
+        return None
+    return (sure / 100 if sure > 1 else sure) if 0 <= sure <= 100 else None
 
 
 def read_zep(place: Place, document: Any) -> Iterator[Item]:

@@ -331,10 +331,44 @@ def write_okf(data: Mapping[str, Any]) -> tuple[bytes, list[FormatLoss]]:
     return _zipped(files), lost
 
 
+def write_memories(data: Mapping[str, Any]) -> tuple[bytes, list[FormatLoss]]:
+    """Return the active facts as a list of memories with ``content``, ``category`` and ``confidence``, and what is lost."""
+    past = sum(fact["valid_to"] is not None for fact in data["facts"])
+    lost = [FormatLoss("facts that ended", past, "the format knows what holds")] if past else []
+    return _json(memories_of(data)), [*lost, _no_messages(data), *_losses(data)]
+
+
+def memories_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the active facts of an export as memories; the category of each is its label."""
+    memories = []
+    for fact in data["facts"]:
+        if fact["valid_to"] is not None:
+            continue
+        said = next((one for one in fact["evidence"]), None)
+        memory = {
+            "id": fact["id"],
+            "userId": str(data["user"]),
+            "organizationId": str(data["org"]),
+            "content": fact["text"],
+            "source": {
+                "conversationId": said and str(said["conversation"]),
+                "messageId": said and str(said["seq"]),
+                "extractedAt": _iso(fact["recorded_at"]),
+            },
+            "category": fact["label"],
+            "confidence": fact["confidence"],
+            "lastAccessedAt": None if fact["last_used_at"] is None else _iso(fact["last_used_at"]),
+            "accessCount": fact["uses"],
+        }
+        memories.append(memory)
+    return memories
+
+
 WRITERS: dict[str, tuple[str, Callable[[Mapping[str, Any]], tuple[bytes, list[FormatLoss]]]]] = {
     "pam": ("Portable AI Memory bundle", write_pam),
     "omi": ("Open Memory Interchange", write_omi),
     "okf": ("Open Knowledge Format bundle", write_okf),
+    "memories": ("Memories as JSON", write_memories),
 }
 
 

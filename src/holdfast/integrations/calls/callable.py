@@ -31,11 +31,12 @@ from typing import Any
 
 from ...aio import AsyncMemory
 from ...context.material import Count
+from ...context.named import as_strategy
 from ...errors import BadInput, ConfigError
 from ...memory import Memory
 from ...store.messages import MessageLog
 from .replies import ReplyText, StreamedReply
-from .strategies import Strategy
+from .strategies import KINDS, Strategy
 from .turns import (
     NameOf,
     TurnRecorder,
@@ -62,7 +63,7 @@ def with_memory(
     user_key: str = "user_id",
     org: str = "default",
     bot: str = "default",
-    strategy: Strategy | None = None,
+    strategy: Strategy | str | None = None,
     budget_tokens: int | None = None,
     system: str | None = None,
     model: str | None = None,
@@ -90,7 +91,8 @@ def with_memory(
         user_key: the name of the user in a configuration.
         org: the tenant.
         bot: the assistant.
-        strategy: what *call* sees: the layered one for a memory, `Buffer` for a message store when not given.
+        strategy: what *call* sees, itself or its name (``window/5``); when not given, the layered one for a memory and
+            `Buffer` for a message store.
         budget_tokens: what the messages may cost; ``Config.budget_tokens`` for a memory, without bound for
             a message store when not given.
         system: a system prompt, put first and not stored.
@@ -101,12 +103,13 @@ def with_memory(
         count: how tokens are counted; a `CalibratedCounter` learns from the usage that replies report.
 
     Raises:
+        BadInput: no strategy has that name.
         ConfigError: *call* cannot be called, or an option does not go with a message store.
     """
     if history_key is not None and input_key is None:
         raise ConfigError("history_key needs an input_key", hint='input_key="input" names what the callable reads')
     options = WrapOptions(
-        session, user, session_key, user_key, org, bot, strategy, budget_tokens, system, reply_text, count,
+        session, user, session_key, user_key, org, bot, as_strategy(strategy, KINDS), budget_tokens, system, reply_text, count,
         input_key, history_key,
     )  # fmt: skip
     return MemoryRunnable(_target_of(call, model), TurnRecorder(options, _sessions_of(memory_or_store, options)))

@@ -17,7 +17,7 @@ from ...types import Message, ReplyUsage
 ReplyText = Callable[[Any], str | None]
 """Returns the text of a reply, or of one chunk of it; ``None`` where it holds none."""
 
-OUTPUT_TOKENS = ("completion_tokens", "output_tokens")
+OUTPUT_TOKENS = ("completion_tokens", "output_tokens", "candidates_token_count", "candidatesTokenCount")
 
 
 def reply_message(reply: object) -> Message | None:
@@ -38,22 +38,28 @@ def reply_message(reply: object) -> Message | None:
 
 
 def reported_usage(reply: object) -> ReplyUsage | None:
-    """Return the tokens as the provider counted them, where *reply* or a chunk reports them, in OpenAI's or Anthropic's words."""
+    """Return the tokens as the provider counted them, where *reply* or a chunk reports them."""
     reply, usage = _usage_part(reply)
-    asked = _tokens(usage, "prompt_tokens", "input_tokens")
+    whole = _tokens(usage, "prompt_tokens", "prompt_token_count", "promptTokenCount")  # with what a cache held
+    asked = whole or _tokens(usage, "input_tokens")
     if not asked:
         return None
-    details = get_part(usage, "prompt_tokens_details") or get_part(usage, "input_tokens_details")
+    parts = ("prompt_tokens_details", "input_tokens_details", "input_token_details")  # OpenAI's two, LangChain's
+    details = next((found for part in parts if (found := get_part(usage, part))), None)
+    hit = ("cached_content_token_count", "cachedContentTokenCount", "prompt_cache_hit_tokens")  # Google's, DeepSeek's
+    within = _tokens(details, "cached_tokens", "cache_read") or _tokens(usage, *hit)
     read, written = _tokens(usage, "cache_read_input_tokens"), _tokens(usage, "cache_creation_input_tokens")
-    cached = min(asked, _tokens(details, "cached_tokens")) if details is not None else read
-    model, said = get_part(reply, "model"), _tokens(usage, *OUTPUT_TOKENS)
-    return ReplyUsage(model if isinstance(model, str) else "", asked + read + written, said, cached)
+    cached = min(asked, within or read) if whole else min(asked, within) or read
+    asked += 0 if whole else read + written  # Anthropic counts them beside its input, gateways within the prompt
+    names = (get_part(reply, part) for part in ("model", "model_version", "modelVersion"))
+    model, said = next((name for name in names if name), ""), _tokens(usage, *OUTPUT_TOKENS)
+    return ReplyUsage(model if isinstance(model, str) else "", asked, said, cached)
 
 
 def _usage_part(reply: object) -> tuple[object, Any]:
     """Return what reports the usage, and the usage: the reply, or the message or the response that an event holds."""
     for part in (reply, get_part(reply, "message"), get_part(reply, "response")):
-        usage = get_part(part, "usage") or get_part(part, "usage_metadata")
+        usage = get_part(part, "usage") or get_part(part, "usage_metadata") or get_part(part, "usageMetadata")
         if usage:
             return part, usage
     return reply, None

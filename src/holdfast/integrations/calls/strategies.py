@@ -11,7 +11,7 @@ Seven strategies that choose the content of a context.
     Layered        summaries, facts, what is         the budget       nothing for good:     none for the reply
                    recalled, recent messages                          it can be recalled
 
-With a memory: ``memory.conversation(…, strategy=Window(5))`` or ``chat.context(strategy=Window(5))``.
+With a memory: ``memory.conversation(…, strategy=Window(5))`` or ``chat.context(strategy=Window(5))``, or their names: ``"window/5"``.
 Over messages alone, all but the last two: ``Window(5).apply(store.load("s1"))``.
 
 The extra calls are those of ``summarize``: a function of yours, or `summarize_with` a model.  Without one a
@@ -27,7 +27,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ...config import Config
-from ...context import classic
+from ...context import classic, named
 from ...context.assemble import Layered, Strategy
 from ...context.classic import Buffer, Facts, TokenBuffer, Window, check_messages, choose_messages
 from ...context.material import Count, TokenMeter
@@ -211,6 +211,10 @@ class SummaryBuffer(classic.SummaryBuffered):
     ) -> list[Message]:
         """Return what a model should see of *messages*; see `Summary.apply`."""
         return _apply(self, self.summarize, messages, summary, budget_tokens, count)
+
+
+KINDS: named.Kinds = {**named.KINDS, "summary": Summary, "summary_buffer": SummaryBuffer}
+"""What a text may name where there is no memory to write the summaries."""
 
 
 def _fold(

@@ -1,0 +1,1 @@
+"""Memory in voice programs: between the end of the user's words and the model."""
