@@ -43,6 +43,10 @@ class Visit:
 SHELL: list[Visit] = [
     Visit("sign in", "/sign-in", who=None),
     Visit("sign in to a page", "/sign-in?next=%2Fme", who=None),
+    Visit("find", "/dashboard/find?q={user}", ready="#found"),
+    Visit("find: of a user", "/dashboard/find?q=a&user={user}", ready="#found"),
+    Visit("find: nothing", "/dashboard/find?q=zzz", world="bare", ready="#found", hostile=False),
+    Visit("find: mine", "/me/find?q=a", who="user", ready="#found"),
     Visit("no such page", "/dashboard/{user}", status=404),
 ]
 TALK = "/dashboard/conversations/{user}/{conversation}"
@@ -58,6 +62,8 @@ CONVERSATIONS: list[Visit] = [
     Visit("conversation: what cannot be made", TALK + "?make=meta&first=1&last=1", ready=".estimate"),
     Visit("conversation: a context", TALK + "?query={user}", ready="#context .total"),
     Visit("conversation: a comparison", TALK + "?query={user}&against=1", ready="#comparison"),
+    Visit("conversation: searched", TALK + "?find={user}", ready="#search-title"),
+    Visit("conversation: plain text", TALK + "?plain=1", ready="#transcript"),
     Visit("conversation: just changed", TALK + "?said=edited", ready="#notice"),
     Visit("conversation: paused", "/dashboard/conversations/{paused}/c1", hostile=False),
     Visit("conversation: opted out", "/dashboard/conversations/{user}/web-42", hostile=False),
@@ -80,6 +86,7 @@ USERS: list[Visit] = [
 ME: list[Visit] = [
     Visit("me", "/me", who="user"),
     Visit("me: just changed", "/me?done=changed&undo={fact}", who="user"),
+    Visit("me: searched", "/me?q={user}", who="user"),
     Visit("me: refused", "/me?done=refused&why=paused", who="user", hostile=False),
     Visit("me: pets", "/me", who="user", user="owner", hostile=False),
     Visit("me: paused", "/me", who="user", user="paused", hostile=False),

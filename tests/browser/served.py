@@ -31,12 +31,12 @@ class Site:
 
 
 @contextmanager
-def serve(memory: Memory, names: dict[str, str] | None = None) -> Iterator[Site]:
-    """Serve *memory* until the end of the block; closing the memory is the caller's."""
+def serve(memory: Memory, names: dict[str, str] | None = None, **more: Any) -> Iterator[Site]:
+    """Serve *memory* until the end of the block; closing the memory is the caller's.  *more* are settings."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    settings = ServerSettings(port=port, requests_per_minute=1_000_000)
+    settings = ServerSettings(port=port, requests_per_minute=1_000_000, **more)
     running = make_server(create_app(memory, settings), settings)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()

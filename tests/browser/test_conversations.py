@@ -51,6 +51,7 @@ def test_a_range_is_rebuilt_without_a_reload(fresh, visitor, width, scheme):
     expect(page.locator("#chunk")).to_contain_text("in use")
     assert page.locator(".versions a").count() == 2
 
+    page.get_by_role("tab", name="Rebuild").click()
     page.locator("#rebuild .confirm summary").first.click()
     page.get_by_role("button", name="Revert to the previous version").first.click()
     until(page, lambda: len(chat.rebuilds()) == 2, what="putting back")
@@ -156,7 +157,7 @@ def test_without_scripts_everything_can_be_done(chromium, fresh):
         page.locator("#m1 textarea").fill("My sister Asha lives in York.")
         page.locator("#m1").get_by_role("button", name="Save").click()
         expect(page.locator("#notice")).to_contain_text("Message changed")
-        page.get_by_text("Rebuild a range").click()
+        page.get_by_role("link", name="Rebuild", exact=True).click()  # an anchor: every part is there
         page.locator("select[name=make]").select_option("facts")
         page.get_by_role("button", name="Estimate first").click()
         page.get_by_role("button", name="Rebuild this range").click()

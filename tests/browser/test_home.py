@@ -45,6 +45,9 @@ def test_home_fits_and_can_be_read(today, visitor, width, scheme):
     picture(page, f"home {width} {scheme}")
     assert violations(page) == []
     assert sticks_out(page) == []
+    plots = [page.locator(f"#plot-{name}").bounding_box() for name in ("messages", "facts")]
+    assert width < 1000 or plots[0]["height"] == plots[1]["height"]
+    assert page.locator("#newest").bounding_box()["y"] - max(box["y"] + box["height"] for box in plots) >= 12
     assert someone.watch.all == []
 
 
@@ -59,6 +62,7 @@ def test_home_counts_what_happened_and_each_number_opens_it(today, visitor):
     assert [cell.inner_text() for cell in rows.last.locator("td").all()] in (["6", "2"], ["", ""])
     assert rows.last.locator("td").nth(0).get_attribute("data-value") == "6"
     assert rows.last.locator("td").nth(1).get_attribute("data-value") == "2"
+    expect(page.locator("#plot-messages .u-legend .u-value").nth(1)).to_have_text("6")  # the newest, without a pointer
     page.locator("#theme input[value=dark]").check(force=True)  # the plots are drawn again, in its colours
     expect(page.locator("#plot-messages canvas")).to_have_count(1)
     replaced = page.locator(".figures > div", has_text="Facts replaced")

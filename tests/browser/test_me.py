@@ -183,3 +183,72 @@ def test_facts_learned_elsewhere_appear_by_themselves(fresh, page):
 
     until(page, lambda: belief(page, "Miso").count() > 0, 30, "the new fact")
     assert page.evaluate("() => window.sameDocument === true")
+
+
+def test_several_are_forgotten_by_keyboard_and_the_first_time_undone(fresh, page):
+    """Choose, be asked with the count, undo; then again, and wait."""
+    for undone in (True, False):
+        for words in ("Lives in Seattle.", "Plays: the violin."):
+            box = page.get_by_role("checkbox", name=f"Choose: {words}")
+            box.focus()
+            page.keyboard.press("Space")
+            expect(box).to_be_checked()
+        expect(page.locator("[data-picked]")).to_have_text("2 are chosen.")
+        page.get_by_role("button", name="Forget the chosen ones").press("Enter")
+        expect(page.get_by_role("heading", name="Forget these 2 facts?")).to_be_focused()
+        page.get_by_role("button", name="Forget 2 facts").press("Enter")
+        expect(page.get_by_role("button", name="Undo")).to_be_focused()
+        if undone:
+            page.keyboard.press("Enter")
+            assert len(fresh.memory.user("priya").facts("hobby")) == 1
+            page.reload()
+    expect(page.locator("#receipt")).to_contain_text("no trace of it")
+    expect(belief(page, "Plays: the violin.")).to_have_count(0)
+    assert "Seattle" not in [fact.value for fact in fresh.memory.user("priya").facts("home")]
+    expect(page.locator("#changes")).to_contain_text("Forgotten: a fact")
+
+
+def test_a_live_update_leaves_what_is_chosen(fresh, page):
+    box = page.get_by_role("checkbox", name="Choose: Lives in Seattle.")
+    box.check()
+    fresh.memory.conversation("web-42", user="priya").record("I have a cat named Miso.", "Lovely.")
+    expect(page.locator("#changes")).to_contain_text("Miso")
+    expect(box).to_be_checked()
+
+
+def test_undo_beside_the_fact_that_was_changed(fresh, page):
+    home = belief(page, "Lives in Seattle.")
+    home.locator("summary", has_text="Change").click()
+    home.get_by_label("Correct value").fill("Tacoma")
+    home.get_by_role("button", name="Save").click()
+    changed = belief(page, "Lives in Tacoma.")
+    undo = changed.get_by_role("button", name="Undo: Lives in Tacoma.")
+    expect(undo).to_be_in_viewport()
+    undo.click()
+    expect(belief(page, "Lives in Seattle.")).to_have_count(1)
+
+
+def test_the_own_search_is_reached_by_its_key(fresh, page):
+    page.keyboard.press("/")
+    page.keyboard.type("sea")
+    page.keyboard.press("Enter")
+    expect(page.locator("#facts [role=status]")).to_contain_text("contain “sea”")
+    expect(page.locator(".belief")).to_have_count(1)
+
+
+def test_a_prompt_of_ones_own_is_saved_and_reset_on_a_phone(fresh, priya):
+    page = priya.open("/me", width=390, height=740)
+    page.locator("#prompts summary", has_text="Summary of a part of a conversation").click()
+    field = page.locator('#prompts details[data-keep="prompt-chunk_summary"] textarea')
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    field.fill("Like a diary.")
+    page.get_by_role("button", name="Save: Summary of a part of a conversation").click()
+
+    expect(page.locator("#said")).to_contain_text("Saved.")
+    expect(page.locator("#said")).to_be_in_viewport()
+    assert fresh.memory.user("priya").prompts.get("chunk_summary") == "Like a diary."
+    page.locator("#prompts summary", has_text="Summary of a part of a conversation").click()
+    page.get_by_role("button", name="Use the default again: Summary of a part of a conversation").click()
+    expect(page.locator("#said")).to_contain_text("no longer used")
+    assert fresh.memory.user("priya").prompts.get("chunk_summary") != "Like a diary."
+    assert priya.watch.all == []

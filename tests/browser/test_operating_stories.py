@@ -141,7 +141,7 @@ def test_a_question_is_explained(fresh, visitor):
     operator = visitor(fresh, "operator")
     page = operator.open("/dashboard/recall")
     page.get_by_label("Question").fill("Where does my sister live?")
-    page.get_by_label("User").fill("priya")
+    page.get_by_label("User", exact=True).fill("priya")
     page.get_by_role("button", name="Ask").click()
     first = page.locator("table.ranked tbody tr").first
     first.get_by_text("Explain").click()

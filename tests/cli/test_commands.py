@@ -150,6 +150,13 @@ def test_context_says_that_the_prefix_is_the_same_as_last_time(diet: Holdfast) -
     assert "same as last time" in again.out
 
 
+def test_a_strategy_is_named_by_an_option(diet: Holdfast) -> None:
+    data = diet("context", "What should I cook?", "--strategy", "facts/1", "--json").data
+
+    assert [section["name"] for section in data["sections"] if section["items"]] == ["facts", "recent"]
+    assert "did you mean facts?" in diet("context", "--strategy", "fcts/1").err
+
+
 @pytest.mark.parametrize("output", ["messages", "anthropic", "json", "text"])
 def test_context_prints_what_a_model_is_sent(diet: Holdfast, output: str) -> None:
     run = diet("context", "What should I cook?", "-o", output)

@@ -42,6 +42,14 @@ def test_all_that_is_left_out_is_reported_with_its_line(holdfast: Holdfast, tmp_
     assert run.data["left_out"] == {"a GuildMemberJoin notice": 1, "a message without text": 1}
 
 
+def test_dates_that_can_be_read_in_two_ways_are_bad_input(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "chat.txt").write_text("03/04/2026, 10:20 - Ana: Hi\n05/04/2026, 10:21 - Bo: Hello\n")
+    run = holdfast("import", "chat.txt", "--me", "Ana", "--json")
+
+    assert run.error["code"] == "bad-input"
+    assert "--dates day-first or month-first" in run.error["hint"]
+
+
 def test_a_chat_between_people_needs_to_be_told_who_is_the_user(holdfast: Holdfast) -> None:
     run = holdfast("import", str(GOLDEN / "discord.json"), "--user", "ana", "--json")
     assert run.error["code"] == "no-speaker"
@@ -113,6 +121,35 @@ def test_a_portable_format_takes_the_facts_to_another_user_and_names_what_is_los
 
     assert texts(holdfast, "twin") == texts(holdfast, "ana")
     assert ("messages" in {one["what"] for one in lost}) == (format != "pam")
+
+
+def test_memories_as_json_are_taken_and_given(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [
+        {"content": "Deploys on Kubernetes", "category": "context", "confidence": 0.95},
+        {"content": "Might be interested in Rust", "category": "preference", "confidence": 0.4},
+        {"content": "Prefers concise responses", "category": "behavioral", "confidence": 0.8},
+    ]
+    (tmp_path / "memories.json").write_text(json.dumps(rows))
+    first = holdfast("import", "memories.json", "--user", "ana")
+    again = holdfast("import", "memories.json", "--user", "ana")
+    holdfast("export", "back.json", "--user", "ana", "--format", "memories")
+    back = json.loads((tmp_path / "back.json").read_text())
+    kept = [("Deploys on Kubernetes", "context", 0.95), ("Prefers concise responses", "behavioral", 0.8)]
+
+    assert "low confidence" in first.out
+    assert "2 memories" in first.out
+    assert "0 memories" in again.out or "known" in again.out
+    assert sorted((one["content"], one["category"], one["confidence"]) for one in back) == kept
+    assert back[0]["source"]["conversationId"] == "(by hand)"
+    holdfast("import", "back.json", "--user", "twin")
+    assert texts(holdfast, "twin") == texts(holdfast, "ana")
+
+
+def test_an_export_without_a_file_says_a_command_that_works(holdfast: Holdfast) -> None:
+    holdfast("say", "I live in Porto.", "--user", "ana")
+    refused = holdfast("export", "--format", "memories", "--user", "ana")
+
+    assert "holdfast export ana.json --format memories" in refused.err
 
 
 def test_a_paused_user_among_several_is_named_beside_the_result(holdfast: Holdfast, tmp_path: Path) -> None:

@@ -47,3 +47,55 @@ def test_a_context_has_both_kinds_of_summaries_and_no_character_when_asked_so(me
 
     assert [section["name"] for section in sections][:2] == ["meta_summaries", "chunk_summaries"]
     assert client.post(path, json={"strategy": {"name": "window", "side_by_side": True}}).status_code == 422
+
+
+def test_memories_are_posted_as_a_list_in_the_shape_in_which_they_are_given(memory: Memory, ask: Ask) -> None:
+    client = ask("app")
+    rows = [
+        {"content": "Deploys on Kubernetes", "category": "context", "confidence": 0.9},
+        {"content": "Might be interested in Rust", "category": "preference", "confidence": 0.4},
+    ]
+    head = {"Idempotency-Key": "once"}
+    made = client.post(f"{HOME}/facts", json=rows, headers=head)
+    again = client.post(f"{HOME}/facts", json=rows, headers=head)
+
+    assert made.status_code == 201
+    assert [one["op"] for one in made.json()] == ["new", "rejected"]
+    assert [one["op"] for one in again.json()] == ["confirmed", "rejected"]
+    assert client.post(f"{HOME}/facts", json={"content": "Likes tea.", "category": "preference"}).status_code == 201
+    given = client.get(f"{HOME}/export", params={"format": "memories"}).json()
+    assert {(one["content"], one["category"]) for one in given} == {
+        ("Deploys on Kubernetes", "context"),
+        ("Likes tea.", "preference"),
+    }
+    assert client.post("/v1/users/twin/facts", json=given).status_code == 201
+    labels = client.get("/v1/users/twin/facts", params={"category": "context"}).json()["data"]
+    assert [(one["text"], one["label"]) for one in labels] == [("Deploys on Kubernetes", "context")]
+
+
+def test_of_a_list_with_a_mistake_nothing_is_stored(memory: Memory, ask: Ask) -> None:
+    rows = [{"content": "Likes tea", "category": "preference"}, {"content": "Likes jazz", "category": "music"}]
+    refused = ask("app").post(f"{HOME}/facts", json=rows)
+
+    assert refused.status_code == 422
+    assert "'music' is none" in refused.text
+    assert memory.user("ana").facts() == []
+
+
+def test_a_list_that_fails_at_a_fact_names_it_and_goes_on_from_there(memory: Memory, ask: Ask) -> None:
+    memory.conversation("a", user="ana").record("We met at Meko.", "Lovely.")
+    rows = [
+        {"content": "Likes tea", "category": "preference"},
+        {"text": "They met.", "conversation": "a", "start_seq": 50, "end_seq": 60},
+        {"content": "Runs PostgreSQL 15", "category": "technical"},
+    ]
+    head = {"Idempotency-Key": "once"}
+    refused = ask("app").post(f"{HOME}/facts", json=rows, headers=head)
+
+    assert refused.status_code == 404
+    assert "fact 2 of 3" in refused.text
+    assert [fact.text for fact in memory.user("ana").facts()] == ["Likes tea"]
+    rows[1] |= {"start_seq": 1, "end_seq": 2}
+    made = ask("app").post(f"{HOME}/facts", json=rows, headers=head)
+    assert [one["op"] for one in made.json()] == ["confirmed", "new", "new"]
+    assert len(memory.user("ana").facts()) == 3

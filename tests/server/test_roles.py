@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from holdfast import Memory
+from holdfast.server import compat
 from holdfast.server.app import create_app
 from holdfast.server.routing import Route
 
@@ -32,8 +33,9 @@ FOR_CHAT = [
 KEPT = [
     "/v1/responses/{response}" + rest for rest in ("", "/cancel", "/input_items")
 ]  # the model's server has no users
-FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens", *KEPT]
-FOR_ONESELF = ["/me", "/me/download"]
+OF_OTHERS = {route.path for route in compat.table.routes if "app" in (route.roles or ())}  # their bodies name the users
+FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens", *KEPT, *OF_OTHERS]
+FOR_ONESELF = ["/me", "/me/download", "/me/find"]
 READ_BY_POST = ("/search", "/recall")
 CHOICES = ("/consent", "/never", "/rating")
 WHERE_ALLOWED = ("c/rebuild", "/x/restore", "/prompts/")  # for users: where a setting allows it; see test_own_work.py

@@ -84,6 +84,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "keys": (f"{_OPERATOR}.keys", "List, create and revoke the API keys of the server."),
         "provider-keys": (f"{_OPERATOR}.keys", "Manage models and keys that users and organizations bring."),
         "mcp": (f"{_OPERATOR}.serve", "Offer the memory to an assistant as tools (MCP)."),
+        "hook run": (f"{_USER}.hook", "Answer an event of a coding agent, as its hook."),
+        "hook install": (f"{_USER}.hook", "Give Claude Code, Codex or Cursor a memory by their hooks."),
     },
     "Keep it safe": {
         "store backup": (f"{_OPERATOR}.backup", "Back up the store to a file while it is in use."),
@@ -107,7 +109,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
 }
 _TABLE = {name: entry for commands in COMMANDS.values() for name, entry in commands.items()}
-_GROUPS = {"store": "Manage the whole store: back it up, restore it, move it."}
+_GROUPS = {
+    "store": "Manage the whole store: back it up, restore it, move it.",
+    "hook": "Give coding agents a memory: Claude Code, Codex, Cursor.",
+}
 _WIDTH = max(map(len, _TABLE))
 _SETTINGS: dict[str, Any] = {
     "add_completion": False,

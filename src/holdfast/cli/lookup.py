@@ -23,10 +23,10 @@ FACTS_SHOWN, NAMES_SHOWN = 6, 8
 _LEAST_ID_CHARS = 8
 
 
-def all_users(memory: Memory) -> Iterator[tuple[str, str, str]]:
-    """Yield the organization, user and bot of every user in the store."""
+def all_users(memory: Memory, matching: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield the organization, user and bot of every user in the store, or of those whose names hold *matching*."""
     after: tuple[str, str, str] | None = None
-    while page := memory.admin.users(limit=PAGE_USERS, after=after):
+    while page := memory.admin.users(limit=PAGE_USERS, after=after, matching=matching):
         yield from page
         after = page[-1]
 

@@ -65,6 +65,14 @@ ConversationOption = Annotated[
     str | None,
     typer.Option("--conversation", "-c", metavar="NAME", help="The conversation; optional when there is only one."),
 ]
+StrategyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help="What contexts hold: facts/2, window/5, summary_buffer/2000… (default layered).",
+    ),
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen, and change nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 AllowedEndpoints = Annotated[
@@ -270,7 +278,13 @@ class SubjectOptions(UserOptions):
         return memory.user(self.user, org=self.org, bot=self.bot, subject=self.subject)
 
     def chat(
-        self, memory: Memory, name: str, *, incognito: bool = False, own_facts: bool | None = None
+        self,
+        memory: Memory,
+        name: str,
+        *,
+        incognito: bool = False,
+        own_facts: bool | None = None,
+        strategy: str | None = None,
     ) -> Conversation:
         """Return a conversation of the user about the subject."""
         return memory.conversation(
@@ -279,6 +293,7 @@ class SubjectOptions(UserOptions):
             org=self.org,
             bot=self.bot,
             subject=self.subject,
+            strategy=strategy,
             incognito=incognito,
             own_facts=own_facts,
         )

@@ -221,12 +221,13 @@ def metrics_get(
 def users_list(
     caller: CallerDep,
     after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
+    matching: Annotated[str, Query(max_length=512, description="Only whose org, name or bot holds these words.")] = "",
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[ListedUser]:
     """List every user with a memory, in every org, by org, user and assistant."""
     last = parse_position(cursor or (encode_cursor(after) if after else None), str, str, str)
-    keys = caller.memory.admin.users(limit=limit + 1, after=last)
+    keys = caller.memory.admin.users(limit=limit + 1, after=last, matching=matching)
     found = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in keys]
     return page_of(found, limit, lambda one: (one.org, one.user, one.bot))
 

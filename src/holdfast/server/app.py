@@ -15,14 +15,14 @@ from starlette.responses import PlainTextResponse, Response
 
 from .. import __version__
 from ..memory import Memory
-from . import admin, conversations, events, jobs, metrics, routing, users
+from . import admin, compat, conversations, events, jobs, metrics, routing, users
 from .events import EventFeed
 from .gate import Gate, Grant, Quotas, SignInLinks
 from .jobs import Tasks
 from .mcp import MemoryOwner, tools
 from .metrics import Metered, Meters
 from .pages import conversations as talks
-from .pages import front, home, import_export, layout, me
+from .pages import find, front, home, import_export, layout, me
 from .pages import jobs as job_pages
 from .pages import metrics as metrics_pages
 from .pages import prompts as prompt_pages
@@ -57,6 +57,7 @@ PAGES = (
     home,
     talks,
     users_pages,
+    find,
     me,
     recall_pages,
     job_pages,
@@ -171,6 +172,6 @@ def of_request(context: Context[Any, Any]) -> MemoryOwner:
 def routes() -> RouteTable:
     """Return the table of all routes."""
     table = RouteTable()
-    for part in (conversations, users, jobs, events, metrics, admin, *PAGES):
+    for part in (conversations, users, jobs, events, metrics, admin, compat, *PAGES):
         table.routes += part.table.routes
     return table

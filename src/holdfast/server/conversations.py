@@ -9,11 +9,9 @@ from fastapi import Path, Query, Request
 from starlette.responses import Response
 
 from ..clock import from_ms, to_ms
-from ..context.assemble import Strategy
 from ..context.result import Context
 from ..conversation import Conversation, FactPosition
-from ..errors import BadInput, NotFound
-from ..integrations.calls import strategies
+from ..errors import NotFound
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary
@@ -32,7 +30,6 @@ from .schemas import (
     NewRating,
     Page,
     RecallRequest,
-    StrategyBody,
     UserDep,
     page_of,
     parse_position,
@@ -121,8 +118,7 @@ def messages_rate(chat: ConversationDep, body: NewRating) -> Message:
 @table.add("POST", ONE + "/context", APP, door=Conversation.context, repeatable=True)
 def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
     """Build the context that the model should see now, within a budget."""
-    chosen = None if body.strategy is None else strategy_of(body.strategy)
-    options = {"budget_tokens": body.budget_tokens, "strategy": chosen, "system": body.system}
+    options = {"budget_tokens": body.budget_tokens, "strategy": body.chosen, "system": body.system}
     return chat.context(body.query, **options, note=body.note, general=body.general)  # type: ignore[arg-type]
 
 
@@ -209,27 +205,3 @@ def conversations_clear(chat: ConversationDep) -> ErasureReceipt:
 
 def _last_message(state: ConversationState) -> tuple[int, str, str]:
     return to_ms(state.last_at), state.conversation, state.subject
-
-
-def strategy_of(wanted: StrategyBody) -> Strategy:
-    """Return the strategy that a body names."""
-    kinds: dict[str, Callable[..., Strategy]] = {
-        "layered": strategies.Layered,
-        "buffer": strategies.Buffer,
-        "window": strategies.Window,
-        "token_buffer": strategies.TokenBuffer,
-        "facts": strategies.Facts,
-        "summary": strategies.Summary,
-        "summary_buffer": strategies.SummaryBuffer,
-    }
-    sizes = {"layered": "exchanges", "facts": "exchanges", "window": "exchanges", "summary": "exchanges"}
-    sizes |= {"token_buffer": "tokens", "summary_buffer": "tokens"}
-    given = {name: size for name in ("exchanges", "tokens") if (size := getattr(wanted, name)) is not None}
-    if wrong := given.keys() - {sizes.get(wanted.name)}:
-        raise BadInput(
-            f"the strategy {wanted.name} has no {min(wrong)}", hint=f"it has {sizes.get(wanted.name, 'none')}"
-        )
-    layers = {"side_by_side": wanted.side_by_side, "character": wanted.character}
-    if wanted.name != "layered" and layers != {"side_by_side": False, "character": True}:
-        raise BadInput(f"the strategy {wanted.name} has no side_by_side and no character", hint="layered has both")
-    return kinds[wanted.name](memory_role=wanted.memory_role, **given, **(layers if wanted.name == "layered" else {}))

@@ -48,6 +48,7 @@ _CORS_HEADERS = ", ".join(
         *(f"X-Stainless-{name}" for name in _CLIENT_HEADERS),
     )
 )
+_SCHEMES = ("bearer", "token", "api-key")  # the last two are those of mem0's clients and of Zep's
 _LINK_PREFIX = "link_"
 _MAX_QUERY_BYTES = 8_192
 _HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)\])(?::[0-9]{1,5})?")
@@ -222,7 +223,7 @@ class Gate:
             if not from_own_page(method, headers):
                 raise Refused(_elsewhere())
             scheme, given = "bearer", held
-        key = await run_in_threadpool(self._keys.check, given.strip()) if scheme.lower() == "bearer" else None
+        key = await run_in_threadpool(self._keys.check, given.strip()) if scheme.lower() in _SCHEMES else None
         if key is None:
             _check_rate(self._rates_of_strangers, sender, "without a key that is known")
             title = "A key is needed" if not given else "This key opens nothing"

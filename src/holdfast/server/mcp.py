@@ -158,18 +158,18 @@ def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
         general: General = False,
     ) -> list[MemoryItem]:
         """Find what was said or is known about the user, best first; relevance below .35 is probably about something else."""
-        return await _call(_search, identify(ctx).open_user(memory), query, limit, min_relevance, general)
+        return await run_tool(_search, identify(ctx).open_user(memory), query, limit, min_relevance, general)
 
     async def list_memories(
         ctx: Context[Any, Any], category: OptionalCategory = None, limit: Limit = 100
     ) -> list[MemoryItem]:
         """List what is believed about the user now, all of it or one category."""
-        facts = await _call(identify(ctx).open_user(memory).facts, category)
+        facts = await run_tool(identify(ctx).open_user(memory).facts, category)
         return [_fact(fact) for fact in facts[:limit]]
 
     async def memory_history(category: Category, ctx: Context[Any, Any], key: OptionalKey = None) -> list[MemoryItem]:
         """Return every value that a category, or one key of it, had, oldest first, with when each held."""
-        return [_fact(fact) for fact in await _call(identify(ctx).open_user(memory).history, category, key)]
+        return [_fact(fact) for fact in await run_tool(identify(ctx).open_user(memory).history, category, key)]
 
     async def get_context(
         ctx: Context[Any, Any],
@@ -180,14 +180,14 @@ def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
     ) -> str:
         """Return what to know for the next reply, within a budget: facts, summaries, and related messages."""
         chat = identify(ctx).open_conversation(memory, conversation)
-        context = await _call(chat.context, query, budget_tokens=budget_tokens, general=general)
+        context = await run_tool(chat.context, query, budget_tokens=budget_tokens, general=general)
         return str(context.to_text())
 
     async def get_story(ctx: Context[Any, Any], subject: OptionalSubject = None) -> str:
         """Return what happened over all conversations, a dated line each, oldest first: of the user, or of someone they speak of."""
         owner = identify(ctx)
         about = None if owner.subject else subject or None  # who may see one subject names no other
-        return str((await _call(owner.open_user(memory).story, about)).text)
+        return str((await run_tool(owner.open_user(memory).story, about)).text)
 
     return [
         (search_memory, "Search memory", READS),
@@ -201,15 +201,15 @@ def _reading(memory: Memory, identify: Identify) -> list[_ToolCall]:
 def _writing(memory: Memory, identify: Identify) -> list[_ToolCall]:
     async def add_memory(text: Statement, ctx: Context[Any, Any], aliases: Aliases = None) -> MemoryChange:
         """Note one lasting thing that the user stated: "I'm allergic to nuts." """
-        return _change(await _call(identify(ctx).open_user(memory).remember, text, aliases=aliases or ()))
+        return _change(await run_tool(identify(ctx).open_user(memory).remember, text, aliases=aliases or ()))
 
     async def update_memory(memory_id: MemoryId, value: NewValue, ctx: Context[Any, Any]) -> MemoryChange:
         """Correct a fact that was wrong. For something that has changed since, use add_memory."""
-        return _change(await _call(identify(ctx).open_user(memory).correct, memory_id, value=value))
+        return _change(await run_tool(identify(ctx).open_user(memory).correct, memory_id, value=value))
 
     async def delete_memory(memory_id: MemoryId, ctx: Context[Any, Any], dry_run: DryRun = False) -> ErasedRows:
         """Erase a fact with its own words, for good. Only when the user asks for it. dry_run says what would go."""
-        receipt = await _call(identify(ctx).open_user(memory).forget, memory_id, dry_run=dry_run)
+        receipt = await run_tool(identify(ctx).open_user(memory).forget, memory_id, dry_run=dry_run)
         found = ErasedRows(rows=dict(receipt.rows), level=receipt.level, why=receipt.why)
         if receipt.preview is not None:
             found.would_go = [fact.text for fact in receipt.preview.facts]
@@ -230,14 +230,16 @@ def _add_resources(server: MCPServer[Any], memory: Memory, identify: Identify) -
         owner = identify(ctx)
         if user_id != owner.user:
             raise ResourceNotFoundError("there is nothing here about that user")
-        return "\n".join(fact.text for fact in await _call(owner.open_user(memory).facts, failure=ResourceError))
+        return "\n".join(fact.text for fact in await run_tool(owner.open_user(memory).facts, failure=ResourceError))
 
     @server.resource(
         "memory://conversations/{conversation}/summary", title="Summary of a conversation", mime_type="text/plain"
     )
     async def summary(conversation: str, ctx: Context[Any, Any]) -> str:
         """Return the highest summaries of each part, in order."""
-        summaries = await _call(identify(ctx).open_conversation(memory, conversation).summaries, failure=ResourceError)
+        summaries = await run_tool(
+            identify(ctx).open_conversation(memory, conversation).summaries, failure=ResourceError
+        )
         return "\n\n".join(item.text for item in summaries if item.parent is None)
 
     @server.resource("memory://facts/{fact_id}", title="A fact", mime_type="application/json")
@@ -261,7 +263,7 @@ def _add_prompts(server: MCPServer[Any]) -> None:
         return "List everything you remember about me, by topic, each with when I said it. Ask me what is wrong or out of date."
 
 
-async def _call(call: Callable[..., T], *args: Any, failure: type[MCPServerError] = ToolError, **named: Any) -> T:
+async def run_tool(call: Callable[..., T], *args: Any, failure: type[MCPServerError] = ToolError, **named: Any) -> T:
     """Run *call* in a thread; raise its errors as *failure*, in words that a model can act on."""
     try:
         return await run_in_threadpool(partial(call, *args, **named))

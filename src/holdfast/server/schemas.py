@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from fastapi import Depends, Header, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
 from starlette.exceptions import HTTPException
 
+from ..context.assemble import Strategy
+from ..context.named import make_strategy
 from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory
@@ -75,8 +77,11 @@ class NewRating(Body):
     seq: Annotated[int | None, Field(ge=1, le=2**53, description="The reply; the latest one when not given.")] = None
 
 
+StrategyName = Annotated[str, Field(max_length=200, examples=["facts/2", "layered,side_by_side=on"])]
+
+
 class StrategyBody(Body):
-    """A strategy of `holdfast.strategies`, by name and size."""
+    """A strategy of `holdfast.strategies`, by name and size; a text such as `facts/2` says the same."""
 
     name: Literal["layered", "buffer", "window", "token_buffer", "facts", "summary", "summary_buffer"]
     exchanges: Annotated[int, Field(ge=1, le=10_000)] | None = None
@@ -93,9 +98,16 @@ class ContextRequest(Body):
     query: str | None = None
     budget_tokens: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] | None = None
     system: str | None = None
-    strategy: StrategyBody | None = None
+    strategy: StrategyBody | StrategyName | None = None
     note: bool = True
     general: bool = False
+
+    @property
+    def chosen(self) -> Strategy | str | None:
+        """The strategy that it names."""
+        if not isinstance(self.strategy, StrategyBody):
+            return self.strategy
+        return make_strategy(self.strategy.name, self.strategy.model_dump(exclude={"name"}, exclude_unset=True))
 
 
 class RecallRequest(Body):
@@ -165,10 +177,10 @@ class SearchRequest(Body):
 
 
 class NewFact(Body):
-    """A fact by hand: a sentence, or category, key and value; with a range, it rests on these messages."""
+    """A fact by hand: a sentence (``content`` is another name of it), or category, key and value; with a range, it rests on these messages."""
 
     model_config = _with_example({"text": "I live in Porto."})
-    text: Text | None = None
+    text: Annotated[Text | None, Field(validation_alias=AliasChoices("text", "content"))] = None
     category: Name | None = None
     key: Name | None = None
     value: Text | None = None
@@ -179,6 +191,22 @@ class NewFact(Body):
     start_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     end_seq: Annotated[int, Field(ge=1, le=2**53)] | None = None
     at: datetime | None = None
+
+
+class NewMemory(NewFact):
+    """A memory of a list, in the shape in which memories are exported; what only the exporting side uses is passed over."""
+
+    model_config = _with_example({"content": "Runs PostgreSQL 15", "category": "technical", "confidence": 0.9})
+    id: Annotated[Any, Field(exclude=True)] = None
+    userId: Annotated[Any, Field(exclude=True)] = None
+    organizationId: Annotated[Any, Field(exclude=True)] = None
+    source: Annotated[Any, Field(exclude=True)] = None
+    embedding: Annotated[Any, Field(exclude=True)] = None
+    lastAccessedAt: Annotated[Any, Field(exclude=True)] = None
+    accessCount: Annotated[Any, Field(exclude=True)] = None
+
+
+NewFacts = Annotated[list[NewMemory], Field(min_length=1, max_length=1_000)]
 
 
 class CorrectedValue(Body):
@@ -466,6 +494,14 @@ OwnFacts = Annotated[
     bool | None,
     Query(description="What is stated is a fact of this conversation alone; kept with its first message."),
 ]
+NamedStrategy = Annotated[
+    str | None,
+    Query(
+        max_length=200,
+        description="How its contexts are built, such as `facts/2` or `layered,side_by_side=on`; messages that are "
+        "appended with `facts` are not summarized.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +533,9 @@ class Caller:
             raise BadInput("the path names no user")
         return self.memory.user(grant.user, org=grant.org, bot=grant.bot, subject=grant.subject)
 
-    def conversation(self, name: str, *, incognito: bool = False, own_facts: bool | None = None) -> Conversation:
+    def conversation(
+        self, name: str, *, incognito: bool = False, own_facts: bool | None = None, strategy: str | None = None
+    ) -> Conversation:
         """Open a conversation of that user."""
         grant = self.grant
         if grant.user is None:
@@ -508,6 +546,7 @@ class Caller:
             org=grant.org,
             bot=grant.bot,
             subject=grant.subject,
+            strategy=strategy,
             incognito=incognito,
             own_facts=own_facts,
         )
@@ -531,8 +570,9 @@ async def _conversation(
     conversation: ConversationName,
     incognito: Incognito = False,
     own_facts: OwnFacts = None,
+    strategy: NamedStrategy = None,
 ) -> Conversation:
-    return asked.conversation(conversation, incognito=incognito, own_facts=own_facts)
+    return asked.conversation(conversation, incognito=incognito, own_facts=own_facts, strategy=strategy)
 
 
 async def _prompt_user(asked: CallerDep, user: UserName) -> User:

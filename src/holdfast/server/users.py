@@ -9,6 +9,9 @@ from fastapi import Path, Query, Request, Response
 from pydantic import Field
 
 from ..clock import from_ms, to_ms
+from ..errors import HoldfastError
+from ..importers.portable import memories_of
+from ..privacy.corrections import fact_input
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Story, Subject
 from ..user import Prompts, User, version_in_use
@@ -24,6 +27,7 @@ from .schemas import (
     IfMatch,
     Limit,
     NewFact,
+    NewFacts,
     Page,
     PromptPreviewRequest,
     PromptText,
@@ -80,9 +84,29 @@ def facts_list(
 
 
 @table.add("POST", ONE + "/facts", WHOLE_USER, door=User.remember, status_code=201)
-def facts_remember(user: UserDep, body: NewFact, idempotency_key: IdempotencyKey = None) -> FactChange:
-    """Add a fact by hand, or replace the one at its address, as if it was said now."""
-    return user.remember(**body.model_dump(), idempotency_key=idempotency_key)
+def facts_remember(
+    user: UserDep, body: NewFact | NewFacts, idempotency_key: IdempotencyKey = None
+) -> FactChange | list[FactChange]:
+    """
+    Add a fact by hand, or replace the one at its address, as if it was said now; or several in their order.
+
+    Of several, none is stored when one is malformed.  One that fails later, such as for messages that do not exist, is named by its
+    number, and those before it are stored: send the list again, mended, under the same `Idempotency-Key`.
+    """
+    if isinstance(body, NewFact):
+        return user.remember(**body.model_dump(), idempotency_key=idempotency_key)
+    given = [one.model_dump() for one in body]
+    for one in given:  # a mistake in the last one is found before the first is stored
+        fact_input(**one)
+    keys = [idempotency_key and f"{idempotency_key}:{number}" for number in range(len(given))]
+    changes = list[FactChange]()
+    for number, (one, key) in enumerate(zip(given, keys, strict=True), 1):
+        try:
+            changes.append(user.remember(**one, idempotency_key=key))
+        except HoldfastError as error:
+            error.message = f"fact {number} of {len(given)}: {error.message}"
+            raise
+    return changes
 
 
 @table.add("GET", ONE + "/facts/{fact_id}", USER, door=User.fact)
@@ -208,9 +232,11 @@ def metrics_of_user(user: UserDep, since: date | None = None, until: date | None
 
 
 @table.add("GET", ONE + "/export", WHOLE_USER, door=User.export)
-def export_get(user: UserDep) -> dict[str, Any]:
-    """Export everything that is held about the user, as data that import takes back."""
-    return user.export()
+def export_get(
+    user: UserDep, format: Literal["holdfast", "memories"] = "holdfast"
+) -> dict[str, Any] | list[dict[str, Any]]:
+    """Export everything that is held about the user, as data that import takes back; or the facts alone as memories."""
+    return memories_of(user.export()) if format == "memories" else user.export()
 
 
 @table.add("POST", ONE + "/import", APP, door=User.import_, status_code=204, response_model=None)

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from holdfast import Memory
 from holdfast.jobs.rebuild import Rebuilder
 from holdfast.server.app import create_app
+from holdfast.server.pages import conversations
 from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 
@@ -49,7 +50,7 @@ def test_the_list_is_by_user_and_finds_beginnings(sign_in, memory):
         memory.conversation("a b", user=user).record("Hello.")
     memory.conversation("vet", user="ana", subject="rex").record("Hello.")
     page = sign_in().get("/dashboard/conversations")
-    assert section(page, "list").count("1 conversation") == 3
+    assert section(page, "list").count("a b 1 message") == 4
     assert 'href="/dashboard/conversations/bo%2Fb/a%20b"' in page.text
     assert 'href="/dashboard/conversations/ana/vet?subject=rex"' in page.text
     found = section(sign_in().get("/dashboard/conversations?name=an"), "list")
@@ -331,7 +332,7 @@ def test_facts_by_hand_are_no_conversation(sign_in, told, memory):
     ):
         assert "(by hand)" not in browser.get(path).text, path
     assert "Entered by hand" in browser.get("/dashboard/users/ana").text
-    assert "1 conversation" in section(browser.get("/dashboard/conversations"), "list")
+    assert section(browser.get("/dashboard/conversations"), "list").count("40 messages") == 1
 
 
 def test_a_message_that_changed_meanwhile_is_not_overwritten(sign_in, told):
@@ -366,3 +367,17 @@ def test_a_rebuild_is_begun_without_an_estimate(sign_in, told, monkeypatch):
     assert answer.status_code == 200
     assert len(told.rebuilds()) == 1
     assert post(sign_in(), do="rebuild", make="facts", first="9", last="1").status_code == 422
+
+
+def test_the_estimate_of_a_long_range_reads_its_first_messages(sign_in, memory, monkeypatch):
+    monkeypatch.setattr(conversations, "ESTIMATED", 4)
+    chat = memory.conversation("long", user="ana")
+    chat.append(
+        [{"role": "user", "content": f"I live in {city}."} for city in ("Porto", "Faro", "Rome", "Oslo", "Bern")]
+    )
+    memory.digest()
+
+    page = sign_in().get("/dashboard/conversations/ana/long?make=facts").text
+    assert "Estimated from the first 4 messages, 1 to 4." in page
+    assert 'name="last" value="5"' in page  # what is rebuilt is the whole range
+    assert "Estimated from" not in sign_in().get("/dashboard/conversations/ana/long?make=facts&first=2").text

@@ -35,7 +35,7 @@ def post(browser, do, **fields):
 
 
 def sentences(page):
-    return re.findall(r'<p class="sentence" dir="auto">([^<]*)</p>', page.text)
+    return re.findall(r'<p class="sentence">.*?<span dir="auto">([^<]*)</span></p>', page.text)
 
 
 def test_everything_that_is_believed_is_shown_with_the_words_it_rests_on(me):
@@ -248,3 +248,71 @@ def test_an_undo_of_what_was_forgotten_since_restores_all_the_same(me, ana):
 
     assert post(me, "undo", fact=home.id, made=made.id).status_code == 200
     assert fact(ana, "home").value == "Porto"
+
+
+def picks(*facts):
+    return {f"pick-{one.id}": one.version for one in facts}
+
+
+def test_several_are_counted_first_and_then_forgotten_together(me, ana, memory):
+    memory.conversation("c", user="ana").record("I play the cello.", "Nice.")
+    home, diet = fact(ana, "home"), fact(ana, "dietary")
+    review = post(me, "review", **picks(home, diet)).text
+    assert "Forget these 2 facts?" in review
+    assert "Forget 2 facts" in review
+    assert len(ana.facts()) == 3  # nothing yet
+
+    page = post(me, "forget-several", **picks(home, diet))
+    assert sentences(page) == ["Plays cello."]
+    assert "Erased: " in page.text
+    assert "facts" in page.text.partition('id="receipt"')[2].partition("</section>")[0]
+
+
+def test_of_several_the_one_that_changed_meanwhile_stays(me, ana):
+    home, diet = fact(ana, "home"), fact(ana, "dietary")
+    old = picks(home, diet)
+    ana.correct(diet.id, value=diet.value)
+    page = post(me, "forget-several", **old)
+    assert sentences(page) == ["Is vegetarian."]
+    assert "Changed meanwhile, and kept: 1." in page.text
+
+
+@pytest.mark.parametrize("do", ["review", "forget-several"])
+def test_nothing_chosen_or_too_much_is_refused(me, ana, do):
+    assert post(me, do).status_code == 422
+    assert post(me, do, **{f"pick-{n}": "1" for n in range(101)}).status_code == 422
+    assert post(me, "review", **{"pick-fact_0": "1"}).status_code == 404
+    assert len(ana.facts()) == 2
+
+
+def test_nobody_forgets_several_of_another(me, ana, memory):
+    memory.conversation("c", user="ben").record("I live in Rome.", "Noted.")
+    other = fact(memory.user("ben"), "home")
+    assert post(me, "review", **picks(other)).status_code == 404
+    post(me, "forget-several", **picks(other))
+    assert [one.value for one in memory.user("ben").facts("home")] == ["Rome"]
+
+
+def test_the_search_shows_what_matches(me):
+    page = me.get("/me?q=porto+LIVES")
+    assert sentences(page) == ["Lives in Porto."]
+    assert "1 of 2 contain “porto LIVES”." in page.text
+    assert sentences(me.get("/me?q=zebra")) == []
+
+
+def test_what_changed_lately_is_listed_and_what_was_forgotten_has_no_words(me, ana):
+    home = fact(ana, "home")
+    post(me, "change", fact=home.id, value="Faro")
+    post(me, "forget", fact=fact(ana, "dietary").id)
+    changes = re.sub(r"<[^>]*>", " ", me.get("/me").text.partition('id="changes"')[2].partition("</section>")[0])
+    lines = " ".join(changes.split())
+    assert "Corrected: Lives in Porto." in lines
+    assert ": Lives in Faro." in lines
+    assert "Forgotten: a fact" in lines
+    assert "vegetarian" not in lines
+
+
+def test_undo_stands_beside_the_changed_fact(me, ana):
+    page = post(me, "change", fact=fact(ana, "home").id, value="Faro").text
+    row = page.partition("Lives in Faro.</span>")[2].partition("</li>")[0]
+    assert "Undo: Lives in Faro." in row

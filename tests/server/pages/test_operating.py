@@ -13,12 +13,13 @@ from starlette.testclient import TestClient
 from holdfast import Config, Memory
 from holdfast.errors import BadInput
 from holdfast.llm.protocol import BadAnswer, ModelError
+from holdfast.reports import Event
 from holdfast.server.app import create_app
 from holdfast.server.gate import Grant
-from holdfast.server.pages.home import Counts
+from holdfast.server.pages.home import Counts, grouped_changes
 from holdfast.server.pages.metrics import key_of
 from holdfast.server.pages.settings import format_setting
-from holdfast.server.pages.transcript import word_diff
+from holdfast.server.pages.workbench.transcript import word_diff
 from holdfast.server.schemas import Caller
 from holdfast.testing.model import ScriptedModel
 
@@ -400,3 +401,37 @@ def test_a_count_that_fails_says_so_and_is_not_begun_again():
 
     assert len(begun) == 1
     assert not begun[0].is_alive()
+
+
+def test_equal_changes_of_a_conversation_are_one_line(sign_in, memory):
+    chat = memory.conversation("web", user="ana")
+    chat.append([{"role": "user", "content": "I live in Porto."}, {"role": "assistant", "content": "Lovely."}])
+    chat.record("I moved to Faro.", "Nice.")
+    memory.conversation("other", user="ana").record("Hello.", "Hi.")
+    memory.user("bo").opt_out()
+
+    page = sign_in().get("/dashboard").text
+    newest = [re.sub(r"<[^>]*>", " ", row).split() for row in re.findall(r"<tr data-row>(.*?)</tr>", page, re.DOTALL)]
+    words = [" ".join(row) for row in newest]
+    said = {row.split("2026 ")[-1] for row in words}
+    assert said >= {
+        "4 messages stored ana web",
+        "2 messages stored ana other",
+        "2 facts learned ana web",
+        "fact replaced ana web",
+    }
+    assert len(words) == len(said)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("summary.made", "3 summaries made"),
+        ("message.rated", "3 replies rated"),
+        ("consent.changed", "3 privacy choices changed"),
+        ("erased", "erased, 3 times"),
+    ],
+)
+def test_many_equal_changes_are_said_in_english(kind, words):
+    event = Event(1, 0, kind, "app", "ana", "default", "default", "self", "web", "")
+    assert [row["words"] for row in grouped_changes([event] * 3)] == [words]

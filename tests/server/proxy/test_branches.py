@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pytest
 
@@ -276,6 +277,19 @@ class Program:
             ends = [node for node in nodes(self.chats[chat]) if node.role == "assistant"]
             node = self.chance.choice([end for end in ends if len(end.way()) > 2 * first])
             self.ask(chat, node, self.text("Back"))
+
+
+def test_a_first_request_that_failed_is_known_again_beside_a_chat_of_the_same_millisecond():
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    with Memory(embedder=None, clock=lambda: now) as memory:
+        for number in range(20):
+            program = Program(memory, f"user {number}", random.Random(number), names=False)
+            program.end(program.begin(0, [], Node("user", "Hello.")), "Yes.")
+            program.begin(1, [], Node("user", "Hi."))
+            program.end(program.begin(1, [], Node("user", "Hi.")), "No.")
+
+            said = [stored_ways(memory, program.user, name)[1] for name in memory.user(program.user).conversations()]
+            assert sorted(said) == [("Hello.", "Yes."), ("Hi.", "No.")]
 
 
 def nodes(root: Node) -> list[Node]:

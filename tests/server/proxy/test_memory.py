@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from datetime import UTC, datetime
 
@@ -273,6 +274,29 @@ def test_what_the_model_used_is_counted(world):
     assert (used.calls, used.input_tokens, used.output_tokens, used.cached_tokens) == (1, 90, 3, 64)
     kept = [message.usage for message in world.memory.conversation("c", user="ana").load()]
     assert kept == [None, ReplyUsage("m-1", 90, 3, 64)]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(
+    ("usage", "counted"),
+    [
+        ({"prompt_tokens": 90, "completion_tokens": 3, "cache_read_input_tokens": 64}, (90, 3, 64)),
+        ({"input_tokens": 20, "output_tokens": 3, "cache_read_input_tokens": 64}, (84, 3, 64)),
+        ({"promptTokenCount": 90, "candidatesTokenCount": 3, "cachedContentTokenCount": 64}, (90, 3, 64)),
+        ({"prompt_tokens": 90, "completion_tokens": 3, "prompt_cache_hit_tokens": 64}, (90, 3, 64)),
+        ({"completion_tokens": 3}, (0, 3, 0)),
+    ],
+    ids=["gateway", "anthropic", "google", "deepseek", "output alone"],
+)
+def test_the_cache_use_is_kept_in_whichever_shape_it_is_reported(world, usage, counted, streams):
+    said = {"delta" if streams else "message": {"role": "assistant", "content": "Hi!"}}
+    choice = {"index": 0, "finish_reason": "stop", **said}
+    whole = json.dumps({"id": "c1", "created": 1, "model": "m-1", "choices": [choice], "usage": usage}).encode()
+    body = [b"data: " + whole + b"\n\n", b"data: [DONE]\n\n"] if streams else [whole]
+    world.model.reply = lambda asked: Reply(body, kind="text/event-stream" if streams else "application/json")
+    list(ask(world.client(), stream=True)) if streams else ask(world.client())
+
+    assert world.memory.conversation("c", user="ana").load()[-1].usage == ReplyUsage("m-1", *counted)
 
 
 def test_redacted_messages_are_known_again(serve):

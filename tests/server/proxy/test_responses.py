@@ -147,6 +147,60 @@ def test_a_chain_of_responses_is_one_conversation_stored_once(world):
     assert [asked.body.get("previous_response_id") for asked in world.model.asked] == [None, first.id, second.id]
 
 
+@pytest.mark.parametrize("named", ["c", None])
+@pytest.mark.parametrize("streams", [False, True])
+def test_earlier_answers_may_be_shown_by_reference(world, named, streams):
+    """The AI SDK shows its model's earlier answers so, unless it is told not to store them."""
+    client = world.client(conversation=named)
+    call = {"call_id": "t1", "name": "find", "arguments": "{}"}
+    made = [response("Noted!"), response(None, call, number=2), response("Two.", number=3), response("Bye.", number=4)]
+    world.model.reply = lambda asked: (events if streams else lambda one: Reply([json.dumps(one).encode()]))(
+        made[len(world.model.asked) - 1]
+    )
+    shown = [{"role": "user", "content": "I live in Porto."}]
+    for item in ("msg_1", "fc_t1", "msg_3", None):
+        list(client.responses.create(model="m-1", input=shown, stream=streams))
+        shown += [{"type": "item_reference", "id": item}]
+        shown += [{"type": "function_call_output", "call_id": "t1", "output": "2"}] if item == "fc_t1" else []
+        shown += [{"role": "user", "content": f"And {item}?"}] if item != "fc_t1" else []
+
+    (name,) = world.memory.user("ana").conversations()
+    assert world.stored(conversation=name) == [
+        ("user", "I live in Porto."),
+        ("assistant", "Noted!"),
+        ("user", "And msg_1?"),
+        ("assistant", ""),
+        ("tool", "2"),
+        ("assistant", "Two."),
+        ("user", "And msg_3?"),
+        ("assistant", "Bye."),
+    ]
+    assert all(
+        message.content or message.meta["tool_calls"] for message in world.memory.conversation(name, user="ana").load()
+    )
+
+
+def test_a_reference_to_what_is_not_stored_stands_for_an_answer(world):
+    client = world.client()
+    for _ in range(2):
+        client.responses.create(
+            model="m-1",
+            input=[
+                {"role": "user", "content": "I live in Porto."},
+                {"type": "item_reference", "id": "rs_unknown"},
+                {"type": "item_reference", "id": "msg_unknown"},
+                {"role": "user", "content": "Where do I live?"},
+            ],
+            extra_headers={"X-Memory-History": "store"},
+        )
+
+    assert world.stored() == [
+        ("user", "I live in Porto."),
+        ("user", "Where do I live?"),
+        ("assistant", "Noted!"),
+    ]
+
+
 def test_a_chain_is_known_again_after_a_restart(world, serve):
     first = world.client(conversation=None).responses.create(model="m-1", input="I live in Porto.")
     again = serve(world.memory)

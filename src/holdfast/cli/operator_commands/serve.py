@@ -469,7 +469,11 @@ class AssistantOptions(SubjectOptions):
     as_json: bool = field(default=False, init=False)
 
 
-def mcp(model: ModelOptions, options: AssistantOptions) -> int:
+def mcp(
+    model: ModelOptions,
+    options: AssistantOptions,
+    compat: Annotated[bool, typer.Option("--compat", help="Offer the tools of OpenMemory, under its names.")] = False,
+) -> int:
     """
     Serve the memory of one user to an assistant as tools, over standard input and output.
 
@@ -480,9 +484,16 @@ def mcp(model: ModelOptions, options: AssistantOptions) -> int:
     Examples:
       holdfast mcp --user ana
       holdfast mcp --store ~/memory.db --user ana --bot desk
+      holdfast mcp --user ana --compat
     """
     tools = load_module("holdfast.server.mcp", "`holdfast mcp`", SERVER_HINT)
     owner = tools.MemoryOwner(options.user, options.org, options.bot, options.subject)
+    if compat and options.subject:
+        raise usage_error("--compat knows no subjects", "leave out --subject, or --compat")
     with model.open(options) as llm, options.create(llm, background=True) as memory:
-        tools.tools(memory, lambda _context: owner).run("stdio")
+        if compat:
+            others = load_module("holdfast.server.openmemory", "`holdfast mcp`", SERVER_HINT)
+            others.openmemory_tools(memory, lambda _context: owner).run("stdio")
+        else:
+            tools.tools(memory, lambda _context: owner).run("stdio")
     return 0

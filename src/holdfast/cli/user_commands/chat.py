@@ -17,7 +17,7 @@ from ...reports import DigestReport, Receipt
 from ...types import Fact, FactChange
 from ..models import RULES, ModelOptions
 from ..operator_commands.jobs import digest_all, raise_if_failed
-from ..options import CONVERSATION, SubjectOptions, without_password
+from ..options import CONVERSATION, StrategyOption, SubjectOptions, without_password
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, ProgressBar, Screen, print_json, print_json_line
 from ..render import change_row, print_changes, show_context
 from ..terminal import (
@@ -65,6 +65,7 @@ def say(
     conversation: Annotated[
         str, typer.Option("--conversation", "-c", metavar="NAME", help="The conversation.")
     ] = CONVERSATION,
+    strategy: StrategyOption = None,
     digest: Annotated[bool, typer.Option(help="Do the background work right away.")] = True,
 ) -> int:
     """
@@ -81,7 +82,7 @@ def say(
     if not text.strip():
         raise usage_error("the message is empty", 'write holdfast say "I live in Lisbon."')
     with model.open(options) as llm, options.create(llm) as memory:
-        receipt = options.chat(memory, conversation).record(text, reply)
+        receipt = options.chat(memory, conversation, strategy=strategy).record(text, reply)
         if not options.as_json:
             _show_receipt(Screen(), receipt, conversation, options)
         report = digest_all(memory, show=not options.as_json) if digest else DigestReport()
@@ -126,6 +127,7 @@ def chat(
     conversation: Annotated[
         str, typer.Option("--conversation", "-c", metavar="NAME", help="The conversation to start or continue.")
     ] = CONVERSATION,
+    strategy: StrategyOption = None,
 ) -> int:
     """
     Chat with a model that remembers, and see which facts each message changes.
@@ -149,7 +151,9 @@ def chat(
     with model.open(options) as llm, ModelOptions(reader or RULES).open() as other:
         reads = other if reader else llm
         with options.create(reads, background=True) as memory:
-            open_chat = options.chat(memory, conversation, incognito=incognito, own_facts=own_facts or None)
+            open_chat = options.chat(
+                memory, conversation, incognito=incognito, own_facts=own_facts or None, strategy=strategy
+            )
             owner = options.owner(memory)
             session = ChatSession(memory, open_chat, owner, llm, system, budget, Screen(), options.as_json)
             if not options.as_json:

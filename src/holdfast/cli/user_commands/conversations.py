@@ -9,7 +9,16 @@ import typer
 
 from ...types import Hit, Message, Summary
 from ..lookup import all_users, conversation_names, find_conversation, load_messages, suggest_users
-from ..options import DEFAULT, BotOption, ConversationOption, GeneralOption, OrgOption, StoreOptions, SubjectOptions
+from ..options import (
+    DEFAULT,
+    BotOption,
+    ConversationOption,
+    GeneralOption,
+    OrgOption,
+    StoreOptions,
+    StrategyOption,
+    SubjectOptions,
+)
 from ..output import GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
 from ..render import show_context, show_reasons, show_summary
 from ..terminal import count, day, one_line, to_json, usage_error
@@ -30,6 +39,9 @@ def list_(
     ] = None,
     org: OrgOption = DEFAULT,
     bot: BotOption = DEFAULT,
+    matching: Annotated[
+        str, typer.Option("--matching", metavar="WORDS", help="List only users whose org, name or bot holds this.")
+    ] = "",
 ) -> int:
     """
     List the users in the store, or with --user that user's conversations.
@@ -41,7 +53,7 @@ def list_(
       holdfast list --json
     """
     with options.open() as memory:
-        rows = _user_rows(memory) if user is None else _conversation_rows(memory, user, org, bot)
+        rows = _user_rows(memory, matching) if user is None else _conversation_rows(memory, user, org, bot)
     if options.as_json:
         print_json(rows)
         return 0
@@ -52,9 +64,9 @@ def list_(
     return 0
 
 
-def _user_rows(memory: Memory) -> list[dict[str, Any]]:
+def _user_rows(memory: Memory, matching: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for org, user, bot in all_users(memory):
+    for org, user, bot in all_users(memory, matching):
         owner = memory.user(user, org=org, bot=bot)
         numbers = {"conversations": len(owner.conversations()), "facts": len(owner.facts())}
         found.append({"user": user, "org": org, "bot": bot, **numbers, "state": owner.status().state})
@@ -288,6 +300,7 @@ def context(
     ] = None,
     conversation: ConversationOption = None,
     general: GeneralOption = False,
+    strategy: StrategyOption = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each item why it is shown, and what is left out and why.")
     ] = False,
@@ -303,6 +316,7 @@ def context(
       holdfast context "What should I cook tonight?"
       holdfast context "What should I cook tonight?" --budget 1200
       holdfast context "What should I cook tonight?" --explain
+      holdfast context "What should I cook tonight?" --strategy facts/2
       holdfast context -o messages
     """
     if form not in (None, *FORMATS):
@@ -310,7 +324,7 @@ def context(
         raise usage_error(f"there is no format {form!r}", hint)
     with options.open() as memory:
         chat = find_conversation(memory, options, conversation)
-        built = chat.context(query, budget_tokens=budget, general=general)
+        built = chat.context(query, budget_tokens=budget, general=general, strategy=strategy)
         if options.as_json or form is not None:
             _print_context(built, form or "json")
         else:

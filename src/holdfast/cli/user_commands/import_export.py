@@ -46,10 +46,8 @@ BAD_LINES_SHOWN, LEFT_OUT_SHOWN = 10, 10
 PEEK_BYTES = 4096
 EXPORT_FORMAT = "holdfast-user"
 _LINES_SAY = ("this JSON holds", "the file is neither", "the file is empty")
-
 _EXPORT_MARK = re.compile(rb'"format"\s*:\s*"' + EXPORT_FORMAT.encode() + b'"')
 _STEP_BYTES, _OVERLAP_BYTES = 1_000_000, 100
-
 
 Files = Annotated[
     list[str],
@@ -151,7 +149,7 @@ def import_(
     \b
     Recognized by content: exports of ChatGPT, Claude, Open WebUI, LibreChat, Discord, Telegram,
     WhatsApp and Slack; what mem0, Zep, LiteLLM, LangGraph, LangChain and the OpenAI Agents SDK
-    store; Markdown memory files; PAM, OMI and OKF. The docs have a table of what becomes what.
+    store; Markdown memory files; PAM, OMI, OKF; lists of memories (content, category, confidence).
 
     A line of JSONL is {"role": "user", "content": "…"} and may hold "name", "at" (ISO 8601; by default the
     time of the line before), "conversation", and anything else to keep with the message.
@@ -286,7 +284,7 @@ def _convert_foreign(
     except HoldfastError as error:
         if path.is_file() and error.message.startswith(_LINES_SAY):
             return None  # the reader of lines says what is wrong
-        raise CommandError("no-file", f"{name}: {error.message}", hint=error.hint) from error
+        raise CommandError(error.code, f"{name}: {error.message}", hint=error.hint) from error
     if found.unassigned:
         raise _no_speaker(name, found)
     return _parts_of(name, conversation, reading, found, folder)
@@ -716,7 +714,7 @@ def export(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     format: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="holdfast (whole), or for other programs: pam, omi, okf.")
+        str, typer.Option("--format", metavar="NAME", help="holdfast (whole), pam, omi, okf or memories.")
     ] = "holdfast",
 ) -> int:
     """
@@ -763,7 +761,8 @@ def _export_portable(data: dict[str, Any], format: str, file: str | None, force:
     """Write the export in a portable format; show what that cannot carry."""
     label, write = WRITERS[format]
     if file is None:
-        raise usage_error(f"--format {format} needs a file", f"write holdfast export {options.user}.zip")
+        name = f"{options.user}.{'json' if format == 'memories' else format}"
+        raise usage_error(f"--format {format} needs a file", f"write holdfast export {name} --format {format}")
     raw, losses = write(data)
     written = _write_export(Path(file), raw, force)
     if options.as_json:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from ...clock import from_ms, to_ms
 from ...context.result import Context
 from ...conversation import Conversation, check_rebuild
-from ...errors import ConfigError, HoldfastError, NotFound
+from ...errors import BadInput, ConfigError, HoldfastError, NotFound
 from ...memory import Memory
-from ...reports import ConversationState, ErasureReceipt, RebuildReport
-from ...text.validate import parse_rating
+from ...reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt
+from ...text.validate import parse_rating, replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact, Job, Message, Summary
 from ...user import User
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
@@ -36,7 +40,18 @@ from .layout import (
     see_other,
     seen_version,
 )
-from .transcript import FactsDiff, coverage_strip, fact_badges, facts_diff, first_mentions, transcript_lines, word_diff
+from .lists import list_file, wanted_file
+from .workbench.minimap import minimap
+from .workbench.search import MessageHits, search_messages
+from .workbench.transcript import (
+    FactsDiff,
+    coverage_strip,
+    fact_badges,
+    facts_diff,
+    first_mentions,
+    transcript_lines,
+    word_diff,
+)
 
 table = RouteTable()
 LIST = "/dashboard/conversations"
@@ -60,6 +75,9 @@ LAYERS = {
     "vectors": "Embeddings",
 }
 FACT_LAYERS = ("chunk", "facts", "episodes")
+ESTIMATED = 2_000  # messages that an estimate on the page reads
+MAX_WORDS = 200  # characters of a search
+LISTED = 100  # summaries and facts that a panel lists
 FOLDED_CHARS = 3_000  # a longer message is folded to its beginning
 
 NOTICES = {
@@ -83,6 +101,9 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     """Show conversations by user."""
     memory, query = caller.memory, request.query_params
     org, begins = caller.grant.org, query.get("name", "")
+    if kind := wanted_file(request):
+        heads = ("user", "bot", "conversation", "subject", "messages", "summarized", "last_at")
+        return list_file(kind, "conversations", heads, _all_conversations(memory, org, begins))
     after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
     found = memory.admin.users(limit=USERS_A_PAGE + 1, after=after)
     users = [one for one in found if one[0] == org and one[1].startswith(begins)]
@@ -91,11 +112,12 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     groups = []
     for at, user, bot in users:
         owner = memory.user(user, org=at, bot=bot)
-        states, jobs = _talks(owner), memory.admin.jobs_of_user(user, org=at, bot=bot)
+        states, jobs = _newest_talks(owner, CONVERSATIONS_A_USER + 1), memory.admin.jobs_of_user(user, org=at, bot=bot)
         names = subject_names(owner, states)
         shown = [_list_row(memory, state, user, at, bot, jobs, names) for state in states[:CONVERSATIONS_A_USER]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
-        groups.append({"user": user, "bot": bot, "rows": shown, "all": len(states), "address": rest})
+        others = len(states) > CONVERSATIONS_A_USER
+        groups.append({"user": user, "bot": bot, "rows": shown, "more": others, "address": rest})
     last = users[-1] if users else None
     return render(
         "conversations.html",
@@ -111,15 +133,30 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     )
 
 
+def _all_conversations(memory: Memory, org: str, begins: str) -> Iterator[dict[str, Any]]:
+    """Yield the conversations of every user of an org whose name begins so, as they are read."""
+    after = (org, begins, "")
+    while page := memory.admin.users(limit=USERS_A_PAGE, after=after):
+        for at, user, bot in page:
+            if at != org or not user.startswith(begins):
+                return
+            for state in _talks(memory.user(user, org=at, bot=bot)):
+                yield {"user": user, "bot": bot, **asdict(state)}
+        after = page[-1]
+
+
 @table.page("GET", OF_USER, OPERATOR)
 def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserName) -> Response:
     """Show the conversations of one user, newest first."""
     grant, wanted = caller.grant, request.query_params.get("name", "")
-    first = max(0, query_number(request, "first") or 0)
-    states = [state for state in _talks(owner) if wanted.lower() in state.conversation.lower()]
-    shown = states[first : first + CONVERSATIONS_A_PAGE]
+    talks = _talks(owner, wanted, _parse_place(request.query_params.get("after")))
+    if kind := wanted_file(request):
+        heads = ("conversation", "subject", "messages", "summarized", "last_at")
+        return list_file(kind, "conversations", heads, (asdict(state) for state in talks))
+    found = _newest_talks(owner, CONVERSATIONS_A_PAGE + 1, talks)
+    shown = found[:CONVERSATIONS_A_PAGE]
     jobs = caller.memory.admin.jobs_of_user(user, org=grant.org, bot=grant.bot)
-    last, names = first + CONVERSATIONS_A_PAGE, subject_names(owner, shown)
+    names = subject_names(owner, shown)
     return render(
         "conversations-of-user.html",
         request,
@@ -130,9 +167,8 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
         consent=owner.status(),
         notices=_receipt_notice(request.query_params.get("said", "")),
         rows=[_list_row(caller.memory, state, user, grant.org, grant.bot, jobs, names) for state in shown],
-        all=len(states),
-        before=here(request, first=max(0, first - CONVERSATIONS_A_PAGE)) if first else None,
-        after=here(request, first=last) if last < len(states) else None,
+        first=here(request, after=None) if "after" in request.query_params else None,
+        after=here(request, after=_place(shown[-1])) if len(found) > CONVERSATIONS_A_PAGE else None,
         back=link(LIST, **scope_query(grant.org)),
     )
 
@@ -166,8 +202,10 @@ def _render_conversation(
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
     jobs = _jobs_about(caller, user, state)
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
+    hits = _search(request, chat, state.messages)
+    panels = _rebuild_panel(request, caller, chat, tasks, state.messages)
     return render(
-        "conversation.html",
+        "conversation/conversation.html",
         request,
         title=conversation if conversation != BY_HAND_CONVERSATION else BY_HAND_TITLE,
         **_message_forms(request, conflict),
@@ -182,25 +220,24 @@ def _render_conversation(
         standing=_status_badge(state, dead, live),
         dead=dead,
         waiting=[job for job in jobs if job.state == "waiting"],
-        transcript=transcript_lines(
-            chat.load(start_seq=first, limit=last - first + 1), first, last, fact_badges(facts, chat.id)
-        ),
-        first=first,
-        last=last,
-        older=here(request, at=max(1, first - MESSAGES_A_PAGE), chunk=None) if first > 1 else None,
-        newer=here(request, at=last + 1, chunk=None) if last < state.messages else None,
-        strip=coverage_strip(
+        **_transcript_page(request, chat, facts, first, last, state.messages),
+        hits=hits,
+        tab=_first_tab(request, panels, chosen),
+        **_drawings(
             live,
             state.messages,
             first_mentions(facts, chat.id),
+            panels["rebuilds"],
+            hits=hits,
             failed=_summaries_failed(dead),
             around=first + (last - first) // 2,
         ),
         meta=sorted((s for s in live if s.level > 1), key=lambda s: (-s.level, s.start_seq)),
         chunks=[s for s in live if s.level == 1],
         facts=[fact for fact in facts if fact.live],
+        near=_nearest,
         **_chosen_summary(chosen, live, ever),
-        **_rebuild_panel(request, caller, chat, tasks),
+        **panels,
         context=context_panel(request, chat),
         back=link(OF_USER.replace(":name", ""), user=user, **scope_query(grant.org, grant.bot)),
     )
@@ -264,6 +301,63 @@ def conversation_change(
     return see_other(here(request), said=said)
 
 
+def _search(request: Request, chat: Conversation, messages: int) -> MessageHits | None:
+    """Return the messages that contain the text of the address, if it has one."""
+    words = replace_unstorable(request.query_params.get("find", "").strip()[:MAX_WORDS])
+    return search_messages(chat, words, messages, query_number(request, "behind") or 0) if words else None
+
+
+def _transcript_page(
+    request: Request, chat: Conversation, facts: Sequence[Fact], first: int, last: int, messages: int
+) -> dict[str, Any]:
+    """Return messages *first* to *last*, and the addresses of the pages before and after."""
+    said = chat.load(start_seq=first, limit=last - first + 1)
+    return {
+        "transcript": transcript_lines(said, first, last, fact_badges(facts, chat.id)),
+        "first": first,
+        "last": last,
+        "older": here(request, at=max(1, first - MESSAGES_A_PAGE), chunk=None) if first > 1 else None,
+        "newer": here(request, at=last + 1, chunk=None) if last < messages else None,
+        "plain": "plain" in request.query_params,
+    }
+
+
+def _drawings(
+    live: Sequence[Summary],
+    messages: int,
+    learned: Sequence[tuple[int, Fact, bool]],
+    rebuilds: Sequence[Rebuilt],
+    *,
+    hits: MessageHits | None,
+    failed: bool,
+    around: int,
+) -> dict[str, Any]:
+    """Return the map of the whole conversation, and the strip of its coverage around a message."""
+    found = [hit.seq for hit in hits.hits] if hits else []
+    return {
+        "minimap": minimap(live, messages, learned, rebuilds, hits=found, failed=failed),
+        "strip": coverage_strip(live, messages, learned, failed=failed, around=around),
+    }
+
+
+def _nearest(found: Sequence[Any], seq: int) -> Sequence[Any]:
+    """Return the rows of a list in order of their messages that are nearest to message *seq*."""
+    if len(found) <= LISTED:
+        return found
+    ordered = sorted(found, key=lambda one: one.start_seq)
+    at = bisect_left(ordered, seq, key=lambda one: one.start_seq)
+    begin = max(0, min(at - LISTED // 2, len(ordered) - LISTED))
+    return ordered[begin : begin + LISTED]
+
+
+def _first_tab(request: Request, panels: dict[str, Any], chosen: Summary | None) -> str:
+    """Return the tab that is open first: the one of which the address asks something."""
+    progress = panels["progress"]
+    if panels["estimate"] or (progress and progress.task.state in ("ready", "running")):
+        return "rebuild"
+    return "summary" if chosen else "context"
+
+
 def _message_forms(request: Request, conflict: tuple[Message, str] | None) -> dict[str, Any]:
     """Return what the forms of messages need: versions, which long message is shown whole, and a conflict, if any."""
     return {
@@ -290,9 +384,35 @@ def message_version(message: Message) -> str:
     return hashlib.sha256(message.content.encode()).hexdigest()[:16]
 
 
-def _talks(owner: User) -> list[ConversationState]:
-    """Return the user's conversations, newest first, without that of the facts by hand."""
-    return [state for state in owner.overview() if state.conversation != BY_HAND_CONVERSATION]
+Place = tuple[datetime, str, str]
+
+
+def _talks(owner: User, wanted: str = "", after: Place | None = None) -> Iterator[ConversationState]:
+    """Yield the user's conversations, newest first, without that of the facts by hand, page by page as they are read."""
+    while page := owner.overview(limit=CONVERSATIONS_A_PAGE + 1, after=after):
+        for state in page:
+            if state.conversation != BY_HAND_CONVERSATION and wanted.lower() in state.conversation.lower():
+                yield state
+        after = page[-1].last_at, page[-1].conversation, page[-1].subject
+
+
+def _newest_talks(owner: User, most: int, talks: Iterator[ConversationState] | None = None) -> list[ConversationState]:
+    return list(islice(_talks(owner) if talks is None else talks, most))
+
+
+def _place(state: ConversationState) -> str:
+    """Return the place of a conversation in the list, as the address has it."""
+    return json.dumps([to_ms(state.last_at), state.conversation, state.subject])
+
+
+def _parse_place(given: str | None) -> Place | None:
+    if given is None:
+        return None
+    try:
+        at_ms, conversation, subject = json.loads(given)
+        return from_ms(int(at_ms)), replace_unstorable(str(conversation)), replace_unstorable(str(subject))
+    except (ValueError, TypeError, OverflowError, OSError):
+        raise BadInput("this page of the list does not exist", hint="start at the first page") from None
 
 
 def _seq(form: Form) -> int:
@@ -417,6 +537,7 @@ class RebuildEstimate:
     skipped: str = ""
     facts: FactsDiff | None = None
     at_stake: int = 0
+    estimated: tuple[int, int] | None = None  # the messages that were read, where there are more
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,14 +549,18 @@ class RebuildProgress:
     facts: FactsDiff | None = None
 
 
-def estimate_rebuild(request: Request, chat: Conversation) -> RebuildEstimate | None:
-    """Return the estimate for the range in the query, if any."""
+def estimate_rebuild(request: Request, chat: Conversation, messages: int) -> RebuildEstimate | None:
+    """Return the estimate for the range in the query, if any; of a long one, it reads the first messages only."""
     what = request.query_params.get("make", "")
     if what not in LAYERS:
         return None
     found = RebuildEstimate(what, LAYERS[what], query_number(request, "first"), query_number(request, "last"))
+    first, last = found.first or 1, min(found.last or messages, messages)
+    if last - first >= ESTIMATED:
+        found.estimated = first, first + ESTIMATED - 1
+    span = found.estimated or (found.first, found.last)
     try:
-        found.report = chat.rebuild(what, start_seq=found.first, end_seq=found.last, dry_run=True)
+        found.report = chat.rebuild(what, start_seq=span[0], end_seq=span[1], dry_run=True)
     except HoldfastError as error:
         found.refused, found.hint = error.message, error.hint
         return found
@@ -460,10 +585,10 @@ def _makes_episodes(chat: Conversation) -> bool:
     return True
 
 
-def _rebuild_panel(request: Request, caller: Caller, chat: Conversation, tasks: Tasks) -> dict[str, Any]:
+def _rebuild_panel(request: Request, caller: Caller, chat: Conversation, tasks: Tasks, messages: int) -> dict[str, Any]:
     return {
         "rebuilds": list(reversed(chat.rebuilds()))[:20],
-        "estimate": estimate_rebuild(request, chat),
+        "estimate": estimate_rebuild(request, chat, messages),
         "progress": rebuild_progress(caller, chat, tasks),
         "layers": LAYERS,
     }

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
 from typing import Any
@@ -25,6 +26,7 @@ from ..jobs import Tasks, TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import link, render, scope_query, see_other
+from .lists import list_file, wanted_file
 
 table = RouteTable()
 PATH = "/dashboard"
@@ -37,6 +39,7 @@ PATIENCE_S = 0.15  # that a page waits for counts; then it shows that it counts
 MAX_KEPT = 64
 MAX_COUNTING = 2  # counts that are made at once
 NEWEST, LISTED = 12, 200
+GROUPED = 200  # newest events that the rows of the home page are made of
 
 # The figures of a week: title, the kinds of events, and how a page says what they are.
 FIGURES = (
@@ -146,7 +149,7 @@ def home_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
         figures=week_figures(found.activity, today) if found else [],
         spent=week_spend(found.usage, today) if found else None,
         plots=[messages_plot(found.activity, today, DAYS), facts_plot(found.activity, today, DAYS)] if found else [],
-        newest=[change_row(event) for event in found.newest] if found else [],
+        newest=grouped_changes(found.newest)[:NEWEST] if found else [],
         days=DAYS,
     )
 
@@ -165,7 +168,7 @@ def _count(memory: Memory, today: date) -> HomeCounts:
     since = today - timedelta(days=DAYS - 1)
     activity = memory.admin.activity(since=since)
     return HomeCounts(
-        datetime.now(UTC), activity, memory.usage(by=("day",), since=since), memory.admin.newest_events(limit=NEWEST)
+        datetime.now(UTC), activity, memory.usage(by=("day",), since=since), memory.admin.newest_events(limit=GROUPED)
     )
 
 
@@ -305,11 +308,42 @@ def change_row(event: Event) -> dict[str, Any]:
     }
 
 
+def grouped_changes(events: Sequence[Event]) -> list[dict[str, Any]]:
+    """Return a row for the equal changes of a conversation, at the time of its newest one: ``7 summaries made``."""
+    groups: dict[tuple[str, ...], list[Event]] = {}
+    for event in events:
+        named = (event.kind, event.org, event.user, event.bot, event.subject, event.conversation)
+        groups.setdefault(named, []).append(event)
+    return [{**change_row(same[0]), "words": _change_words(same)} for same in groups.values()]
+
+
+def _change_words(same: Sequence[Event]) -> str:
+    words = KIND_WORDS.get(same[0].kind, same[0].kind.replace(".", " "))
+    number = sum(_messages_of(event) for event in same)
+    if number == 1:
+        return words
+    many = re.sub(r"^(privacy choice|\w+?)(y?)\b", lambda at: at[1] + ("ies" if at[2] else "s"), words)
+    return f"{number:,} {many}" if " " in words else f"{words}, {number:,} times"
+
+
+def _messages_of(event: Event) -> int:
+    """Return how many changes an event stands for: of messages it may name a range, ``7-8``."""
+    first, _, last = event.ref.partition("-")
+    span = event.kind == "message.added" and first.isdecimal() and last.isdecimal()
+    return int(last) - int(first) + 1 if span else 1
+
+
 @table.page("GET", CHANGES, OPERATOR)
 def changes_page(request: Request, caller: CallerDep) -> Response:
     """List the newest changes of all users, or those of one kind."""
     kind = request.query_params.get("kind", "")
     memory, known = caller.memory, kind if kind in KIND_WORDS else None
+    if file := wanted_file(request):
+        rows = (
+            asdict(event) | {"at": from_ms(event.at_ms)} for event in memory.admin.newest_events(known, limit=10_000)
+        )
+        heads = ("at", "kind", "org", "user", "bot", "subject", "conversation", "ref", "actor")
+        return list_file(file, "changes", heads, rows)
     count = counts_of(request).get(("changes", known), lambda: memory.admin.newest_events(known, limit=LISTED))
     return render(
         "changes.html",

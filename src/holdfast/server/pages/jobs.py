@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +14,14 @@ from starlette.responses import Response
 
 from ...clock import from_ms
 from ...errors import NotFound
+from ...memory import Memory
 from ...types import Job
 from ..admin import LATE_MS
 from ..jobs import TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import FormDep, format_duration, here, render, see_other
+from .lists import list_file, wanted_file
 
 table = RouteTable()
 PATH = "/dashboard/jobs"
@@ -71,6 +73,13 @@ def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
     """Show unfinished jobs, failed ones first."""
     state, user = request.query_params.get("state", ""), request.query_params.get("user", "")
     now = datetime.now(UTC)
+    if kind := wanted_file(request):
+        rows = (
+            asdict(job) | {"created_at": from_ms(job.created_at_ms)}
+            for job in _matching_jobs(caller.memory, state, user)
+        )
+        heads = ("id", "state", "kind", "org", "user", "bot", "conversation", "attempt", "reason", "created_at")
+        return list_file(kind, "jobs", heads, rows)
     every = [job for job in caller.memory.jobs() if user in ("", job.user)]
     counts = {name: sum(job.state == name for job in every) for name in STATES}
     late = sum(is_overdue(job, now) for job in every)
@@ -98,6 +107,15 @@ def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
         tasks=ordered,
         going=any(task.state in ("ready", "running") for task in ordered),
     )
+
+
+def _matching_jobs(memory: Memory, state: str, user: str) -> Iterator[Job]:
+    now, after = datetime.now(UTC), None
+    while page := memory.jobs(limit=500, after=after):
+        for job in page:
+            if user in ("", job.user) and (state in ("", job.state) or (state == "overdue" and is_overdue(job, now))):
+                yield job
+        after = page[-1].id
 
 
 @table.page("POST", PATH, OPERATOR)

@@ -18,7 +18,7 @@ How to add a page
 
     ``?org=``, ``?bot=`` and ``?subject=`` choose the memory, as far as the gate allows; `link` writes them.
 2.  Write a template that extends ``base.html`` and fills ``{% block main %}`` with macros of ``macros.html``.  Everything is
-    escaped; nothing is marked safe.  Styles of one page go to a file in ``static/``, named in ``{% block head %}``.  ``style``
+    escaped; nothing is marked safe but what ``workbench/markdown.py`` builds of escaped texts.  Styles of one page go to a file in ``static/``, named in ``{% block head %}``.  ``style``
     attributes and inline scripts are forbidden by the policy below; a test sees each report.
 3.  Live updates: pass ``events=`` (the address of an event stream), and name in ``live=`` of each ``section`` the kinds of
     events (or their beginnings) that change it.  ``live.js`` asks for the page with ``X-Fragment: <id of the section>``, and
@@ -48,6 +48,7 @@ from starlette.types import Scope
 
 from ...types import ApiKey
 from ..routing import in_shape
+from .workbench.markdown import render_markdown
 
 FOLDER = Path(__file__).parent
 _POLICY = {
@@ -81,6 +82,7 @@ NAV = (
     ("My memory", "/me", "me"),
 )
 SHORT = {"Conversations": "Chats", "Recall lab": "Recall"}  # where there is little room
+FIND = {"operator": "/dashboard/find", "user": "/me/find"}
 NOTICES = {
     "saved": "Saved.",
     "forgotten": "Forgotten.",
@@ -90,13 +92,15 @@ NOTICES = {
     "demo-loaded": "The demo is loaded. Its summaries appear as they are made.",
 }
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))
 _SECTIONS = re.compile(r"<section\b[^>]*>|</section>")
 
 
 def _load_static() -> dict[str, tuple[bytes, str, str]]:
     found = {}
-    for path in sorted((FOLDER / "static").iterdir()):
+    for path in sorted((FOLDER / "static").rglob("*")):  # folders only group: the address has the name alone
         if path.suffix in TYPES:
+            assert path.name not in found, path
             data = path.read_bytes()
             found[path.name] = (data, TYPES[path.suffix], hashlib.sha256(data).hexdigest()[:12])
     return found
@@ -206,6 +210,7 @@ def render(
         title=title,
         events=events,
         nav=_nav(request),
+        find=_find_address(request),
         me=signed_in_key(request),
         path=request.scope["path"],
         notice=notice,
@@ -276,6 +281,20 @@ async def _form(request: Request) -> Form:
 FormDep = Annotated[Form, Depends(_form)]
 
 
+def page_links(request: Request) -> list[tuple[str, str]]:
+    """Return title and address of the pages that the key may open."""
+    return [(item["title"], item["address"]) for item in _nav(request)]
+
+
+def _find_address(request: Request) -> str:
+    """Return the address of the palette for the role and the user at hand; empty if the role has none."""
+    key, grant = signed_in_key(request), getattr(request.state, "grant", None)
+    if key is None or grant is None or key.role not in FIND:
+        return ""
+    user = grant.user if key.role == "operator" else None
+    return link(FIND[key.role], user=user, **(scope_query(grant.org, grant.bot) if user else {}))
+
+
 def _nav(request: Request) -> list[dict[str, Any]]:
     key, table, path = signed_in_key(request), request.app.state.table, request.scope["path"]
     shown = []
@@ -305,6 +324,19 @@ def _format_time(at: datetime | None, form: str = "long") -> str:
     return f"{utc.day} {utc:%b}{year}, {utc:%H:%M}"
 
 
+def format_ago(at: datetime | None) -> str:
+    """Format as ``5 min ago`` or ``3 d ago``; as ``14 Mar 2026`` after a month, and what lies ahead as well."""
+    if at is None:
+        return ""
+    seconds = (datetime.now(UTC) - at).total_seconds()
+    if -60 < seconds < 60:
+        return "just now"
+    if not 0 <= seconds < 30 * 86_400:
+        return _format_time(at).partition(",")[0]
+    unit, span = next((unit, span) for unit, span in _SPANS if seconds >= span)
+    return f"{seconds // span:.0f} {unit} ago"  # live.js says the same while the page is open
+
+
 def _format_count(number: float, one: str = "", many: str = "") -> str:
     """Format as ``1,204``, ``1 message`` or ``2 messages``."""
     if not one:
@@ -320,7 +352,7 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals.update(static=_static_address, link=link, scope_query=scope_query)
-_templates.filters.update(when=_format_time, count=_format_count)
+_templates.filters.update(when=_format_time, count=_format_count, ago=format_ago, markdown=render_markdown)
 
 
 def format_percent(number: float) -> str:
@@ -339,7 +371,7 @@ def format_bytes(number: float) -> str:
 
 def format_duration(seconds: float) -> str:
     """Format as ``5 min`` or ``3 d``."""
-    for unit, span in (("d", 86_400), ("h", 3_600), ("min", 60)):
+    for unit, span in _SPANS:
         if seconds >= span:
             return f"{seconds / span:,.0f} {unit}"
     return f"{seconds:.0f} s"

@@ -1,14 +1,17 @@
 """
 ``/me``: the page where users see, correct, forget and download what is remembered about them, pause it, or erase it all.
 
+Where the operator allows it, they also rebuild ranges of their conversations and write prompts of their own there.
+
 Every sentence of the page is in ``texts/me.en.toml``.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,11 +24,12 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
-from ...errors import Changed, NotFound
+from ...errors import Changed, Conflict, NotFound
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
+from ...text.validate import replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Story, Subject
-from ...user import User
+from ...user import MAX_PROMPT_CHARS, User, version_in_use
 from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
@@ -35,6 +39,23 @@ from .layout import Form, FormDep, events_address, here, render, see_other, seen
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
 MOST_STORIES = 50
+PROMPTS = ("fact_extraction", "episodes", "chunk_summary", "meta_summary")
+PROMPT_FORMS = frozenset(("prompt", "prompt-reset"))
+MAX_WORDS = 200  # characters of a search
+PICK = "pick-"  # before the id of a fact, the name of its box
+MAX_PICKED = 100
+EVENTS_READ, MOST_CHANGES = 300, 20
+CHANGE_KINDS = (
+    "fact.added",
+    "fact.confirmed",
+    "fact.changed",
+    "fact.replaced",
+    "fact.corrected",
+    "fact.ended",
+    "fact.forgotten",
+    "consent.changed",
+    "erased",
+)
 OWNER: frozenset[Role] = frozenset(("user",))
 
 
@@ -50,6 +71,10 @@ def me_page(request: Request, caller: CallerDep) -> Response:
 def me_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
     """Apply a posted form; an erasure answers with its receipt."""
     try:
+        if form["do"] in PROMPT_FORMS:
+            return _prompt_change(request, caller, form)
+        if form["do"] == "review":
+            return _page(request, caller, several=review_several(caller.user(), form))
         return _apply(request, caller, tasks, form)
     except Changed:
         return _page(request, caller, conflict=fact_conflict(caller.user(), form))
@@ -124,12 +149,18 @@ def _rebuild(request: Request, caller: Caller, tasks: Tasks, form: Form) -> None
 
 
 def _page(
-    request: Request, caller: Caller, receipt: ErasureReceipt | None = None, conflict: FactConflict | None = None
+    request: Request,
+    caller: Caller,
+    receipt: ErasureReceipt | None = None,
+    conflict: FactConflict | None = None,
+    several: SeveralFacts | None = None,
+    problem: PromptProblem | None = None,
 ) -> Response:
     user, said, grant = caller.user(), load_texts("me"), caller.grant
     events = events_address(request, grant.user or "", grant.org, grant.bot, grant.subject)
-    ever = user.history()
-    query = request.query_params
+    live, ever, query = user.facts(), user.history(), request.query_params
+    words = query.get("q", "").strip()[:MAX_WORDS]
+    shown, past = matching_facts(live, words), matching_facts(ever, words)
     return render(
         "me.html",
         request,
@@ -137,11 +168,19 @@ def _page(
         events=events,
         t=said,
         choices=user.status(),
-        subjects=group_facts(user.facts(), ever, said.topics(), user.subjects()),
-        archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
+        subjects=group_facts(shown, past, said.topics(), user.subjects()),
+        words=words,
+        found=len(shown),
+        known=len(live),
+        several=several,
+        changes=recent_changes(user, ever),
+        archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         stories=stories_of(user, () if grant.subject else user.subjects()),
         chats=_own_chats(user) if caller.memory.config.users_may_rebuild else [],
-        status=409 if conflict else 200,
+        prompts=prompts_in_use(caller) if caller.memory.config.users_may_set_prompts else [],
+        problem=problem,
+        most=MAX_PROMPT_CHARS,
+        status=409 if conflict else problem.status if problem else 200,
         conflict=conflict,
         done="" if receipt or conflict else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
@@ -155,6 +194,80 @@ def _page(
     )
 
 
+def matching_facts(facts: Sequence[Fact], words: str) -> list[Fact]:
+    """Return the facts that contain every word."""
+    wanted = words.casefold().split()
+    return [fact for fact in facts if all(word in fact.text.casefold() for word in wanted)]
+
+
+@dataclass(frozen=True, slots=True)
+class SeveralFacts:
+    """Facts that are to be forgotten together, each with the version shown, and others that would go with them."""
+
+    picked: tuple[Fact, ...]
+    along: tuple[Fact, ...]
+
+
+def review_several(user: User, form: Form) -> SeveralFacts:
+    """
+    Return the facts that a form picks, and what else forgetting them would erase.
+
+    Raises:
+        HTTPException: 422: none is picked, or too many are.
+    """
+    picked = tuple(user.fact(fact_id) for fact_id in picked_facts(form))
+    previews = [user.forget(fact.id, dry_run=True).preview or ErasurePreview() for fact in picked]
+    along = {fact.id: fact for preview in previews for fact in preview.facts}
+    return SeveralFacts(picked, tuple(fact for fact in along.values() if fact.id not in {one.id for one in picked}))
+
+
+def picked_facts(form: Form) -> dict[str, str]:
+    """Return the picked facts of a form, each with the version that was shown."""
+    found = {name.removeprefix(PICK): value for name, value in form.items() if name.startswith(PICK)}
+    if not 0 < len(found) <= MAX_PICKED:
+        raise HTTPException(422, load_texts("me")("several.wrong", most=MAX_PICKED))
+    return found
+
+
+def forget_several(user: User, form: Form) -> ErasureReceipt:
+    """Forget the picked facts; one that changed since it was shown stays, and one that went with another is no error."""
+    picked, receipts, kept = picked_facts(form), [], 0
+    for fact_id, version in picked.items():
+        try:
+            receipts.append(user.forget(fact_id, if_version=[version]))
+        except Changed:
+            kept += 1
+        except NotFound:
+            continue
+    rows: Counter[str] = Counter()
+    for receipt in receipts:
+        rows.update(receipt.rows)
+    weakest = min(receipts, key=lambda receipt: receipt.level, default=ErasureReceipt({}, "E0"))
+    why = load_texts("me")("several.kept", count=kept) if kept else weakest.why
+    return ErasureReceipt(dict(rows), weakest.level, weakest.verified_at, why)
+
+
+@dataclass(frozen=True, slots=True)
+class RecentChange:
+    """One change of what is remembered: when, of which kind, and the fact's words where they are still there."""
+
+    at: datetime
+    kind: str
+    text: str = ""
+
+
+def recent_changes(user: User, ever: Sequence[Fact]) -> list[RecentChange]:
+    """Return the newest changes of facts and privacy choices, newest first."""
+    texts = {fact.id: fact.text for fact in ever}
+    wordless = ("fact.forgotten", "consent.changed", "erased")
+    found = [
+        event
+        for event in user.audit(limit=EVENTS_READ)
+        if event.kind in CHANGE_KINDS and (event.ref in texts or event.kind in wordless)
+    ]
+    return [RecentChange(from_ms(event.at_ms), event.kind, texts.get(event.ref, "")) for event in found[:MOST_CHANGES]]
+
+
 def stories_of(user: User, subjects: Sequence[Subject]) -> list[tuple[str, Story]]:
     """Return the stories that there are, each with the name of its subject; that of the user comes first and has none."""
     found = [("", user.story())]
@@ -165,6 +278,67 @@ def stories_of(user: User, subjects: Sequence[Subject]) -> list[tuple[str, Story
 def _own_chats(user: User) -> list[ConversationState]:
     """Return the newest conversations, without that of the facts by hand."""
     return [chat for chat in user.overview(limit=MOST_CHATS) if chat.conversation != BY_HAND_CONVERSATION]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptInUse:
+    """A prompt as it holds for a user: its text, where that is from, and the version of the user's own; 0 without one."""
+
+    name: str
+    text: str
+    source: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PromptProblem:
+    """A prompt that was not saved: the text typed, why in the words of the page, and the status of the answer."""
+
+    name: str
+    text: str
+    why: str
+    status: int
+
+
+def prompts_in_use(caller: Caller) -> list[PromptInUse]:
+    """Return the prompts that a user may replace, each with where its text is from."""
+    grant, admin, own = caller.grant, caller.memory.admin, caller.user().prompts
+    levels = {"own": own, "bot": admin.prompts(org=grant.org, bot=grant.bot), "org": admin.prompts(org=grant.org)}
+    used = {name: {level: version_in_use(of.versions(name)) for level, of in levels.items()} for name in PROMPTS}
+    source = {name: next((level for level, version in of.items() if version), "") for name, of in used.items()}
+    if not source["episodes"] and source["fact_extraction"]:
+        source["episodes"] = "facts"  # the words for facts hold there as well
+    return [PromptInUse(name, own.get(name), source[name] or "default", used[name]["own"]) for name in PROMPTS]
+
+
+def _prompt_change(request: Request, caller: Caller, form: Form) -> Response:
+    """Save or reset a prompt of the user; what cannot be saved is shown again with the reason."""
+    said, name, text = load_texts("me"), form["prompt"], form.get("text", "").strip()
+    if name not in PROMPTS or not re.fullmatch(r"[0-9]{1,9}", form["version"]):
+        raise HTTPException(422, "Unknown prompt")
+
+    def problem(why: str, status: int) -> Response:
+        words = said(f"prompts.{why}", most=MAX_PROMPT_CHARS, count=len(text))
+        return _page(request, caller, problem=PromptProblem(name, text, words, status))
+
+    if not caller.memory.config.users_may_set_prompts:
+        return problem("not_here", 403)
+    prompts, seen = caller.user().prompts, int(form["version"])
+    try:
+        if form["do"] == "prompt-reset":
+            prompts.reset(name, if_version=seen)
+        elif not replace_unstorable(text).strip() or len(text) > MAX_PROMPT_CHARS:
+            return problem("too_long" if text else "empty", 422)
+        elif text == prompts.get(name):
+            return see_other(here(request, **_done("nothing")) + "#said")
+        else:
+            prompts.set(name, text, if_version=seen)
+    except Changed:
+        return problem("changed", 409)
+    except Conflict:
+        return problem("off", 409)
+    done = "prompt_reset" if form["do"] == "prompt-reset" else "prompt"
+    return see_other(here(request, **_done(done)) + "#said")  # else browsers go to the form again
 
 
 def _confirmed_here(fact: Fact) -> bool:
@@ -250,6 +424,7 @@ CHANGING: dict[str, Callable[[Caller, Form], Done]] = {
 }
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
     "forget": lambda user, form: user.forget(form["fact"], if_version=seen_version(form)),
+    "forget-several": forget_several,
     "forget-all": lambda user, _form: user.erase(),
     "opt-out": lambda user, _form: user.opt_out(),
 }

@@ -130,7 +130,7 @@ def count_plots(caller: Caller, query: Mapping[str, str], since: date | None, un
     activity = caller.memory.admin.activity(since=first, until=last, **only)
     usage = caller.memory.usage(by=("day", "model"), since=first, until=last, **only)
     done = {"Done": sum_of(activity, "job.done"), "Failed attempts": sum_of(activity, "job.failed")}
-    return [
+    plots = [
         messages_plot(activity, last, days),
         facts_plot(activity, last, days),
         plot_of_days("tokens", "Tokens of models a day", _tokens(usage), last, days),
@@ -140,6 +140,7 @@ def count_plots(caller: Caller, query: Mapping[str, str], since: date | None, un
         ),
         plot_of_days("jobs", "Jobs a day", done, last, days),
     ]
+    return sorted(plots, key=lambda plot: not plot.total)  # so that no plot stands beside an empty card
 
 
 def _by_day(usage: Sequence[Usage], value: Callable[[Usage], float]) -> Callable[[date], float]:

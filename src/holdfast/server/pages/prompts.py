@@ -15,8 +15,8 @@ from ...user import MAX_PROMPT_CHARS, Prompts
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import Form, FormDep, here, link, render, scope_query, see_other
-from .transcript import word_diff
 from .users import scope_fields
+from .workbench.transcript import word_diff
 
 table = RouteTable()
 PATH = "/dashboard/prompts"

@@ -44,7 +44,14 @@ GROUPS = {
         "rollup_summaries",
         "economy",
     ),
-    "Models": ("max_output_tokens", "model_timeout_s", "message_char_limit", "prompt_cache", "prompt_cache_retention"),
+    "Models": (
+        "max_output_tokens",
+        "model_timeout_s",
+        "message_char_limit",
+        "reply_char_limit",
+        "prompt_cache",
+        "prompt_cache_retention",
+    ),
     "Budgets": ("budget", "budget_org", "budget_user"),
     "Background work": ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -22,11 +22,13 @@ from ...errors import BadInput, Changed
 from ...memory import Memory
 from ...reports import ErasureReceipt, Event
 from ...scope import SELF
+from ...text.validate import replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange
-from ...user import User
+from ...user import FactAddress, User
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import Caller, CallerDep, UserDep
 from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other, seen_version
+from .lists import list_file, wanted_file
 from .me import (
     ARCHIVED,
     FactConflict,
@@ -44,7 +46,9 @@ LIST = "/dashboard/users"
 ONE = LIST + "/{user:name}"
 FACT = ONE + "/fact"
 ROWS = 50
-MAX_SCANNED = 20_000
+MAX_COUNTED = 20  # conversations of a user on the list
+MAX_WORDS = 200
+FACTS_READ = 500  # at a time, for a file
 MAX_USER_NAMES = 200  # that a form suggests
 SHOWN_EVENTS = 50
 WORD = "erase"
@@ -65,10 +69,12 @@ NOTICES = {
 
 @dataclass(frozen=True, slots=True)
 class UserListRow:
+    """A user on the list; ``conversations`` are counted up to one more than `MAX_COUNTED`."""
+
     org: str
     user: str
     bot: str
-    facts: int
+    last_at: datetime | None
     conversations: int
     state: str
 
@@ -77,8 +83,12 @@ class UserListRow:
 def users_page(request: Request, caller: CallerDep) -> Response:
     """Show the users, by org and name."""
     query = request.query_params
-    words, org = query.get("q", "").strip(), query.get("org")
-    found = list(islice(_matching_users(caller.memory, words, org, _parse_cursor(query.get("after"))), ROWS + 1))
+    words, org = query.get("q", "").strip()[:MAX_WORDS], query.get("org")
+    matching = _matching_users(caller.memory, words, org, _parse_cursor(query.get("after")))
+    if kind := wanted_file(request):
+        rows = (asdict(_row(caller.memory, key)) for key in matching)
+        return list_file(kind, "users", ("org", "user", "bot", "last_at", "state"), rows)
+    found = list(islice(matching, ROWS + 1))
     return render(
         "users.html",
         request,
@@ -86,22 +96,21 @@ def users_page(request: Request, caller: CallerDep) -> Response:
         rows=[_row(caller.memory, key) for key in found[:ROWS]],
         words=words,
         org=org,
+        most=MAX_COUNTED,
         after=here(request, after=json.dumps(found[ROWS - 1])) if len(found) > ROWS else None,
         first=here(request, after=None) if "after" in query else None,
     )
 
 
 def _matching_users(memory: Memory, words: str, org: str | None, after: Key | None) -> Iterator[Key]:
-    """Yield the keys of matching users; at most *MAX_SCANNED* are read."""
-    wanted = words.casefold()
-    for key in islice(_all_users(memory, after), MAX_SCANNED):
-        if org in (None, key[0]) and wanted in " ".join(key).casefold():
+    """Yield the keys of matching users, in order, as they are read."""
+    if org is not None:
+        after = max(after or ("", "", ""), (org, "", ""))
+    while page := memory.admin.users(limit=ROWS + 1, after=after, matching=words):
+        for key in page:
+            if org is not None and key[0] != org:
+                return
             yield key
-
-
-def _all_users(memory: Memory, after: Key | None) -> Iterator[Key]:
-    while page := memory.admin.users(limit=500, after=after):
-        yield from page
         after = page[-1]
 
 
@@ -112,13 +121,15 @@ def _parse_cursor(given: str | None) -> Key | None:
         org, user, bot = json.loads(given)
     except ValueError:
         raise BadInput("this page of the list does not exist", hint="start at the first page") from None
-    return (str(org), str(user), str(bot))
+    return replace_unstorable(str(org)), replace_unstorable(str(user)), replace_unstorable(str(bot))
 
 
 def _row(memory: Memory, key: Key) -> UserListRow:
     org, user, bot = key
     owner = memory.user(user, org=org, bot=bot)
-    return UserListRow(org, user, bot, len(owner.facts()), len(named_conversations(owner)), owner.status().state)
+    newest = [one.last_at for one in owner.overview(limit=2) if one.conversation != BY_HAND_CONVERSATION]
+    talks = [name for name in owner.conversations(limit=MAX_COUNTED + 2) if name != BY_HAND_CONVERSATION]
+    return UserListRow(org, user, bot, newest[0] if newest else None, len(talks), owner.status().state)
 
 
 @table.page("GET", ONE, OPERATOR)
@@ -126,7 +137,18 @@ def user_page(request: Request, caller: CallerDep, owner: UserDep, user: UserNam
     """Show the facts and privacy choices of one user; with ``?preview=`` what forgetting one fact would take along."""
     if "preview" in request.query_params:
         return forget_preview(owner, request.query_params["preview"])
+    if kind := wanted_file(request):
+        heads = ("text", "category", "key", "value", "subject", "valid_from", "confidence", "source", "id")
+        return list_file(kind, "facts", heads, (asdict(fact) for fact in _all_facts(owner)))
     return _render_user(request, caller, owner, user)
+
+
+def _all_facts(owner: User) -> Iterator[Fact]:
+    after: FactAddress | None = None
+    while page := owner.facts(limit=FACTS_READ, after=after):
+        yield from page
+        last = page[-1]
+        after = last.subject, last.category, last.key, last.value, last.id
 
 
 @table.page("POST", ONE, OPERATOR)

@@ -26,12 +26,13 @@ class ReplyReader:
     One answer: a JSON document, or a stream of events.
 
     ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing, and it did not fail.  ``id`` is the name
-    by which a later request may go on from it.
+    by which a later request may go on from it; ``items`` are those of its parts, which it may show in their place.
     """
 
     def __init__(self, content_type: str, encoding: str = "", shape: Shape = CHAT) -> None:
         self._shape = shape
         self.id = ""
+        self.items: list[str] = []
         kind = content_type.partition(";")[0].strip().lower()
         self.streams = kind == "text/event-stream"
         self.readable = encoding.lower() in ("", "identity")
@@ -124,6 +125,8 @@ class ReplyReader:
             self._refusals.append(given["delta"])
         if isinstance(response, dict) and isinstance(response.get("id"), str):
             self.id = response["id"]
+        if kind == "response.output_item.done":
+            self._note_items([given.get("item")])
         if kind in _LAST_EVENTS:
             self.done, self._broken = True, kind == "response.failed"
             if isinstance(response, dict):
@@ -136,17 +139,23 @@ class ReplyReader:
         """Read a whole response, or a whole message of Anthropic's."""
         self._message = response_reply(given) if self._shape is RESPONSES else reply_message(given)
         self.id = given["id"] if isinstance(given.get("id"), str) else self.id
+        self._note_items(given.get("output"))
         self._broken = self._broken or given.get("status") in _NOT_WHOLE
         used = reported_usage(given)
         if used is not None:
             self.used = replace(used, model=used.model or "unknown")
 
+    def _note_items(self, output: object) -> None:
+        ids = [_get(item, "id") for item in output] if isinstance(output, list) else []
+        self.items += [name for name in ids if isinstance(name, str) and name not in self.items]
+
     def _note_use(self, given: Mapping[str, Any]) -> None:
-        usage, model = given.get("usage"), given.get("model")
-        asked, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        if asked or said:
-            cached = min(asked, _count(_get(usage, "prompt_tokens_details"), "cached_tokens"))
-            self.used = ReplyUsage(model if isinstance(model, str) and model else "unknown", asked, said, cached)
+        """Keep what the model's server counted, in the shape of whichever provider it passes on."""
+        model, used = given.get("model"), reported_usage(given)
+        said = _count(given.get("usage"), "completion_tokens")
+        if used is not None or said:
+            name = model if isinstance(model, str) and model else "unknown"
+            self.used = ReplyUsage(name, 0, said, 0) if used is None else replace(used, model=used.model or name)
 
 
 def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:

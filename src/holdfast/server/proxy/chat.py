@@ -31,7 +31,7 @@ from ...types import Message, ReplyUsage, Summary
 from ...user import User
 from ..gate import Grant, Quotas
 from .request import ChatRequest, Inserted, MemoryOptions
-from .shapes import INSTRUCTIONS
+from .shapes import INSTRUCTIONS, REFERS
 
 UNNAMED = "chat-"
 _NAME = "chat-20260101-000000-00000000-"  # how long the part of such a name is that is random
@@ -42,6 +42,7 @@ LONGEST = 2_000  # messages of a conversation that are looked at
 MOST_HISTORY = 2_000  # messages of an older history that are taken in
 REQUEST = "request"  # in the meta of an input: its idempotency key, hashed
 RESPONSE, SHOWN = "response_id", "memory_sha256"  # in that of a reply: its id, hashed; what memory the model had then
+ITEMS = "item_ids"  # in that of a reply, too: the ids of its parts, hashed
 CHAINS = 50  # conversations in which the reply is looked for that a request goes on from
 
 State = Literal["on", "off", "degraded"]
@@ -121,7 +122,7 @@ class ChatMemory:
         if state != "active":
             turn.state, turn.reason = "off", state
             return
-        before, new = split(request.shape.said(request.messages))
+        before, new = split(self._resolved(request.shape.said(request.messages), wanted, user, whose))
         turn.whose = (*whose.values(), wanted.user)
         with self._lock(turn):
             name, chain = wanted.conversation, None
@@ -140,7 +141,8 @@ class ChatMemory:
             if wanted.rating is not None and wanted.store and any(said.role == "assistant" for said in tail):
                 chat.rate(wanted.rating)
             first_new, turn.after = place.first_new, place.after
-            older = place.missing or (before[-MOST_HISTORY:] if wanted.history == "store" and not place.end else [])
+            history = [] if place.end or wanted.history != "store" else before[-MOST_HISTORY:]
+            older = place.missing or [message for message in history if not message.meta.get(REFERS)]
             fresh = [*older, *new[place.known :]]
             if wanted.store and fresh:
                 marks = {REQUEST: wanted.request} if wanted.request else {}
@@ -199,6 +201,24 @@ class ChatMemory:
             return Place(end, end, branches=True)
         return place_in(chat.load(abandoned=True), end, before, new, same)
 
+    def _resolved(
+        self, said: Sequence[Message], wanted: MemoryOptions, user: User, whose: Mapping[str, Any]
+    ) -> list[Message]:
+        """Put what was said in place of references to it, where it is known."""
+        assert wanted.user is not None
+        missing = {_digest(item) for message in said for item in message.meta.get(REFERS, ())}
+        if not missing:
+            return list(said)
+        newest = user.overview(limit=CHAINS) if wanted.conversation is None else ()
+        ours = [row.conversation for row in newest if row.conversation.startswith(UNNAMED)][:MOST_CANDIDATES]
+        known: dict[str, Message] = {}
+        for name in ours if wanted.conversation is None else [wanted.conversation]:
+            stored = self._memory.conversation(name, user=wanted.user, **whose).load(last=LONGEST, abandoned=True)
+            known |= {item: message for message in stored for item in message.meta.get(ITEMS, ())}
+            if missing <= known.keys():
+                break
+        return [_referred(message, known) for message in said]
+
     def _chain(
         self, follows: str, name: str | None, user: str, whose: Mapping[str, Any]
     ) -> tuple[str, Sequence[Message]]:
@@ -223,12 +243,19 @@ class ChatMemory:
                 self._replies.pop(next(iter(self._replies)), None)
 
     def finish(
-        self, turn: ProxiedChat, answer: Message | None, used: ReplyUsage | None, *, whole: bool, name: str = ""
+        self,
+        turn: ProxiedChat,
+        answer: Message | None,
+        used: ReplyUsage | None,
+        *,
+        whole: bool,
+        name: str = "",
+        items: Sequence[str] = (),
     ) -> None:
         """
         Store the reply, marked unless it is *whole*, and the tokens it used.
 
-        With *name*, a later request may go on from it.
+        With *name*, a later request may go on from it; it may show *items* in place of what the reply says.
 
         Raises:
             HoldfastError: the store cannot do it.
@@ -241,7 +268,8 @@ class ChatMemory:
             mark = {} if whole else {INCOMPLETE: True}
             spent = {} if used is None else replace(used, model=used.model[:200]).meta
             held = {RESPONSE: _digest(name), SHOWN: turn.held} if name else {}
-            reply = replace(answer, meta={**answer.meta, **mark, **spent, **held})
+            parts = {ITEMS: [_digest(item) for item in items]} if items else {}
+            reply = replace(answer, meta={**answer.meta, **mark, **spent, **held, **parts})
             with self._lock(turn):
                 self._answer(turn, turn.chat, reply, whole=whole)
         if used is not None:
@@ -278,16 +306,17 @@ class ChatMemory:
     ) -> str:
         """Find the one unnamed conversation that all of this request continues; in doubt make a new name."""
         assert wanted.user is not None
-        newest = (row.conversation for row in user.overview(limit=CHAINS))
-        ours = [name for name in newest if name.startswith(UNNAMED)][:MOST_CANDIDATES]
+        newest = user.overview(limit=CHAINS)
+        ours = [row for row in newest if row.conversation.startswith(UNNAMED)][:MOST_CANDIDATES]
         likely: dict[Continuation, list[str]] = {}
-        for number, name in enumerate(ours):
+        for row in ours:
+            name = row.conversation
             chat = self._memory.conversation(name, user=wanted.user, **whose)
             if not before:
                 tail = chat.load(last=len(new) + LOOKED_BACK)
                 if wanted.request and any(message.meta.get(REQUEST) == wanted.request for message in tail):
                     return name
-                if number:
+                if row.last_at != ours[0].last_at:
                     continue
                 asked = [message for message in tail if not message.meta.get(INCOMPLETE)]
                 if len(waiting_input(new, tail, self._same)) == len(asked):
@@ -315,6 +344,15 @@ class ChatMemory:
         if first and shown_from(before, first, self._same) == first[0].seq:
             return 1
         return shown_from(before, tail, self._same) or 1
+
+
+def _referred(message: Message, known: Mapping[str, Message]) -> Message:
+    """Return the stored reply to which a message refers, as a client would show it."""
+    found = next((known[_digest(item)] for item in message.meta.get(REFERS, ()) if _digest(item) in known), None)
+    if found is None:
+        return message
+    calls = found.meta.get("tool_calls")
+    return Message(found.role, found.content, meta={"tool_calls": calls} if calls else {})
 
 
 def _question(new: Sequence[Message]) -> str | None:
@@ -501,7 +539,8 @@ def place_in(tree: Sequence[Message], end: int, before: Sequence[Message], new: 
         after = 0
     else:
         found = _end_of(tree, before, same)
-        if found is None and before[-1].role == "assistant" and len(before) > 1:  # an answer that the client changed
+        changed = before[-1].role == "assistant" and not before[-1].meta.get(REFERS) and len(before) > 1
+        if found is None and changed:  # an answer that the client changed
             asked = _end_of(tree, before[:-1], same)
             numbers = {message.seq for message in tree}
             if asked is not None and (asked + 1 in numbers or asked == end):  # not one that was erased

@@ -347,9 +347,10 @@ class Proxy:
         exchange.kept = True
         answer.end()
         said, used, whole = answer.message(), answer.used, answer.whole
-        name = answer.id if exchange.shape is RESPONSES else ""
+        name, items = (answer.id, answer.items) if exchange.shape is RESPONSES else ("", [])
         if turn.keeps and (said is not None or used is not None or name):
-            await self._safely(turn, lambda: self._turns.finish(turn, said, used, whole=whole, name=name))
+            keep = partial(self._turns.finish, turn, said, used, whole=whole, name=name, items=items)
+            await self._safely(turn, keep)
 
 
 def _models_path(raw: str) -> str | None:

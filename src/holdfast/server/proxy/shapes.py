@@ -18,6 +18,8 @@ from ...types import Message
 _ROLES = {"user": "user", "assistant": "assistant", "tool": "tool"}
 INSTRUCTIONS = ("system", "developer")
 
+REFERS = "refers"  # in the meta of a message of which a request shows nothing but the ids of its items
+
 Item = Mapping[str, Any]
 
 
@@ -101,13 +103,15 @@ def _response_role(raw: Item) -> str:
 
 
 def _response_messages(items: Sequence[Item]) -> list[Message]:
-    """Return what the items of a response's input say; the calls of one answer are part of it."""
+    """Return what the items of a response's input say; the calls of one answer are part of it, and so are references."""
     found: list[Message] = []
     for raw in items:
         one = _response_message(raw)
         if one is None:
             continue
-        if one.meta.get("tool_calls") and found and found[-1].role == "assistant":
+        if one.meta.get(REFERS) and found and found[-1].meta.get(REFERS):
+            found[-1] = replace(found[-1], meta={REFERS: [*found[-1].meta[REFERS], *one.meta[REFERS]]})
+        elif one.meta.get("tool_calls") and found and found[-1].role == "assistant":
             calls = [*found[-1].meta.get("tool_calls", ()), *one.meta["tool_calls"]]
             found[-1] = replace(found[-1], meta={**found[-1].meta, "tool_calls": calls})
         else:
@@ -117,6 +121,8 @@ def _response_messages(items: Sequence[Item]) -> list[Message]:
 
 def _response_message(raw: Item) -> Message | None:
     kind, call_id = raw.get("type", "message"), raw.get("call_id")
+    if kind == "item_reference" and isinstance(raw.get("id"), str):
+        return Message("assistant", "", meta={REFERS: [raw["id"]]})
     if kind == "function_call":
         return reply_message({"output": [raw]})
     if kind == "function_call_output" and isinstance(call_id, str):

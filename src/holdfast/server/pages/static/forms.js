@@ -169,6 +169,22 @@ document.addEventListener("submit", (event) => {
 
 bringBack();
 
+// Buttons that copy what stands beside them; where the browser keeps its clipboard to itself, the words are chosen.
+for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+document.addEventListener("holdfast:section", (event) => {
+  for (const button of event.detail.querySelectorAll("[data-copy]")) button.hidden = false;
+});
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest?.("[data-copy]");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    notice("Copied.");
+  } catch {
+    notice("This browser does not let a page copy. Select the text and copy it by hand.", "warn");
+  }
+});
+
 addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sending]")) lock(form, false);
 });

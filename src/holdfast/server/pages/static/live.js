@@ -112,6 +112,17 @@ function listen() {
   });
 }
 
+// "5 min ago" stays true while the page is open.
+const SPANS = [["d", 86400], ["h", 3600], ["min", 60]];
+function agree() {
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
+    const span = SPANS.find(([, each]) => seconds >= each);
+    if (span && seconds < 30 * 86400) time.textContent = `${Math.floor(seconds / span[1])} ${span[0]} ago`;
+  }
+}
+setInterval(agree, 30000);
+
 watch();
 document.addEventListener("holdfast:section", watch);
 document.addEventListener("holdfast:idle", soon);

@@ -38,7 +38,7 @@ function draw(figure) {
     dash: DASHES[at % DASHES.length],
     width: 2,
     points: { show: data[0].length < 60, size: 4 },
-    value: (_plot, value) => worded(value, unit),
+    value: (plot, value, at, row) => worded(row === null ? plot.data[at].at(-1) : value, unit), // the newest, until one is pointed at
   }));
   const day = (at) => new Date(at * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
   const options = {
@@ -50,7 +50,7 @@ function draw(figure) {
       { ...axis, values: (_plot, at) => at.map(day), incrs: [1, 2, 5, 7, 14, 30].map((days) => days * DAY_S), space: 64 },
       { ...axis, size: 64, values: (_plot, at) => at.map((value) => worded(value, unit)) },
     ],
-    series: [{ label: "Day", value: (_plot, at) => (at ? day(at) : "–") }, ...series],
+    series: [{ label: "Day", value: (plot, at) => day(at ?? plot.data[0].at(-1)) }, ...series],
   };
   plots.get(figure.id)?.destroy();
   plots.set(figure.id, new uPlot(options, data, area));

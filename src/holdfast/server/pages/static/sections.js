@@ -86,6 +86,17 @@ function carryOver(old, fresh) {
   };
 }
 
+// Whether nothing has changed; that time has passed is no change.
+function same(old, fresh) {
+  const plain = (section) => {
+    if (!section.querySelector("time[data-ago]")) return section;
+    const copy = section.cloneNode(true);
+    for (const time of copy.querySelectorAll("time[data-ago]")) time.textContent = "";
+    return copy;
+  };
+  return plain(old).isEqualNode(plain(fresh));
+}
+
 // Put the sections in *html* in the place of those with the same ids; returns the ids that changed.
 export function put(html, { force = false } = {}) {
   const changed = [];
@@ -100,7 +111,7 @@ export function put(html, { force = false } = {}) {
     held.delete(fresh.id);
     const taken = document.importNode(fresh, true);
     const settle = carryOver(old, taken);
-    if (old.isEqualNode(taken)) continue;
+    if (same(old, taken)) continue;
     old.replaceWith(taken);
     settle();
     taken.classList.add("flash");

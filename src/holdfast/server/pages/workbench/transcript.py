@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ...types import Fact, Message, Summary
+from ....types import Fact, Message, Summary
 
 MAX_DIFF_WORDS = 4_000  # that are compared one by one
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.server.pages.transcript import fact_badges, first_mentions, transcript_lines, word_diff
+from holdfast.server.pages.workbench.transcript import fact_badges, first_mentions, transcript_lines, word_diff
 
 
 def told(chat, *texts):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Summary
-from holdfast.server.pages.transcript import CoverageCell, coverage_strip
+from holdfast.server.pages.workbench.transcript import CoverageCell, coverage_strip
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -60,23 +60,59 @@ function go(address, ids, focus) {
   return act(() => choose(address, ids, focus));
 }
 
+// Put sections of another address of this page in place, and move the focus to what was asked for: a message, or a part.
 async function choose(address, ids, focus) {
   const answer = await fetch(address, { headers: { "X-Fragment": ids }, credentials: "same-origin" });
   if (answer.redirected || !answer.ok) throw new Error(String(answer.status));
   history.pushState(null, "", address);
   shown = location.search;
   put(await answer.text(), { force: true });
-  const box = document.getElementById(focus);
-  box?.querySelector("details")?.setAttribute("open", "");
   light();
+  const line = lineOf(new URL(address, location.href).hash);
+  if (line) return reach(line);
+  const box = document.getElementById(focus);
+  document.dispatchEvent(new CustomEvent("holdfast:show", { detail: box }));
+  box?.querySelector("details")?.setAttribute("open", "");
   box?.scrollIntoView({ block: "nearest" });
-  const heading = box?.querySelector("h2");
+  const heading = box?.querySelector("h2, h3");
   if (heading) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
     left = document.querySelector(".strip .chunk[aria-current]")?.id ?? left;
   }
   announce(heading?.textContent.trim() ?? "");
+}
+
+// The line of the transcript that "#m12" names; of forgotten messages the next one that is there.
+function lineOf(hash) {
+  const seq = Number(/^#m(\d+)$/.exec(hash)?.[1]);
+  if (!seq) return null;
+  return document.getElementById(`m${seq}`) ?? [...document.querySelectorAll(".said")].find((one) => Number(one.dataset.seq) >= seq) ?? null;
+}
+
+function reach(line, focus = true) {
+  line.scrollIntoView({ block: "start" });
+  for (const other of document.querySelectorAll(".said.reached")) other.classList.remove("reached");
+  line.classList.add("reached");
+  if (focus) (line.querySelector(".number") ?? line).focus({ preventScroll: true });
+}
+
+// The address of a message.
+export function place(seq) {
+  const address = new URL(location.href);
+  address.searchParams.set("at", seq);
+  address.searchParams.delete("chunk");
+  address.hash = `m${seq}`;
+  return String(address);
+}
+
+// Go to a message; the focus goes along, or stays where it is.
+export async function jump(seq, { focus }) {
+  const here = document.getElementById(`m${seq}`);
+  if (here) return reach(here, focus);
+  const held = document.activeElement?.id;
+  await go(place(seq), "map transcript coverage", "transcript");
+  if (!focus && held) document.getElementById(held)?.focus({ preventScroll: true });
 }
 
 // The messages of the chosen chunk stand out in the transcript.
@@ -94,6 +130,13 @@ document.addEventListener("click", (event) => {
   if (!soft || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   const ids = soft.dataset.soft ?? "chunk coverage transcript rebuild";
   event.preventDefault();
+  const line = ids.includes("transcript") ? lineOf(soft.hash) : null;
+  if (line?.id === soft.hash.slice(1) && !new URL(soft.href).searchParams.has("whole")) {
+    history.pushState(null, "", soft.href);
+    shown = location.search;
+    reach(line);
+    return;
+  }
   go(soft.href, ids, ids.split(" ")[0]).catch(() => location.assign(soft.href));
 });
 
@@ -103,7 +146,7 @@ document.addEventListener("submit", (event) => {
   if (!id) return;
   event.preventDefault();
   const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
-  go(address, id, id).catch(() => notice("The server could not be reached. Try again.", "bad"));
+  go(address, id, id.split(" ")[0]).catch(() => notice("The server could not be reached. Try again.", "bad"));
 });
 
 // Back and forward; a mere jump within the page comes here, too.

@@ -1,0 +1,146 @@
+"""The command palette: users, conversations, facts and pages by a few letters, within the rights of who is signed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from fastapi import Request
+from starlette.responses import Response
+
+from ...memory import Memory
+from ...text.validate import replace_unstorable
+from ...types import BY_HAND_CONVERSATION, Fact
+from ...user import User
+from ..routing import OPERATOR, RouteTable
+from ..schemas import Caller, CallerDep
+from .layout import link, page_links, render, scope_query
+from .me import OWNER, load_texts
+
+table = RouteTable()
+MAX_WORDS = 200
+ROWS = 6  # of each kind
+OWNERS = 3  # users by name whose conversations and facts are looked through
+MAX_READ = 500  # conversations and facts of each
+Owner = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """One result: where it is, what it is called, and whose it is."""
+
+    address: str
+    text: str
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGroup:
+    """The results of one kind."""
+
+    title: str
+    rows: tuple[FoundRow, ...]
+
+
+@table.page("GET", "/dashboard/find", OPERATOR)
+def find_page(request: Request, caller: CallerDep) -> Response:
+    """Find pages, users, and the conversations and facts of the user at hand or of one who is named."""
+    words = _words(request)
+    named = _users(caller.memory, words) if words else []
+    places = list(_places(caller, words, named))
+    pages = [FoundRow(address, title) for title, address in page_links(request) if words.casefold() in title.casefold()]
+    users = [FoundRow(link("/dashboard/users/{user}", user=key[1], **_query(key)), key[1], _of(key)) for key in named]
+    conversations = [row for place in places for row in _conversations(caller.memory, *place)] if words else []
+    facts = [row for place in places for row in _facts(caller.memory, *place)] if words else []
+    return _page(request, words, {"Users": users, "Conversations": conversations, "Facts": facts, "Pages": pages})
+
+
+@table.page("GET", "/me/find", OWNER)
+def find_mine_page(request: Request, caller: CallerDep) -> Response:
+    """Find one's own facts, and the parts of one's own page."""
+    words, said = _words(request), load_texts("me")
+    parts = [("facts", "facts.title"), ("never", "never.title"), ("data", "data.title"), ("changes", "changes.title")]
+    if caller.memory.config.users_may_set_prompts:
+        parts.append(("prompts", "prompts.title"))
+    pages = [
+        FoundRow(f"/me#{name}", said(title)) for name, title in parts if words.casefold() in said(title).casefold()
+    ]
+    facts = caller.user().facts(limit=MAX_READ) if words else []
+    mine = [FoundRow(f"/me#{fact.id}", fact.text) for fact in _matching(facts, words)]
+    return _page(request, words, {said("find.facts"): mine, said("find.parts"): pages}, said("find.title"))
+
+
+def _page(request: Request, words: str, found: dict[str, list[FoundRow]], title: str = "Find") -> Response:
+    groups = [FoundGroup(name, tuple(rows[:ROWS])) for name, rows in found.items() if rows]
+    count = sum(len(group.rows) for group in groups)
+    return render("find.html", request, title=title, words=words, groups=groups, count=count)
+
+
+def _words(request: Request) -> str:
+    return replace_unstorable(request.query_params.get("q", "").strip()[:MAX_WORDS])
+
+
+def _users(memory: Memory, words: str) -> list[Owner]:
+    """Return users whose names contain all of the words, else those with the first word in their names."""
+    return memory.admin.users(limit=ROWS, matching=words) or _by_first_word(memory, words)[0]
+
+
+def _by_first_word(memory: Memory, words: str) -> tuple[list[Owner], str]:
+    """Return the users that the first word names, and the rest of the words."""
+    first, _, rest = words.partition(" ")
+    return (memory.admin.users(limit=OWNERS, matching=first), rest.strip()) if rest.strip() else ([], "")
+
+
+def _places(caller: Caller, words: str, named: list[Owner]) -> Iterator[tuple[Owner, str]]:
+    """Yield whose conversations and facts are looked through, and for which words: ``priya vegetarian`` names both."""
+    seen = set()
+    grant = caller.grant
+    if grant.user:
+        own = (grant.org, grant.user, grant.bot)
+        seen.add(own)
+        yield own, words
+    first, rest = _by_first_word(caller.memory, words)
+    for key in first:
+        if key not in seen:
+            seen.add(key)
+            yield key, rest
+    for key in named[:OWNERS]:
+        if key not in seen:
+            yield key, ""
+
+
+def _conversations(memory: Memory, key: Owner, words: str) -> Iterator[FoundRow]:
+    states = _open(memory, key).overview(limit=MAX_READ)
+    plain = (one for one in states if one.conversation != BY_HAND_CONVERSATION)
+    for one in islice((one for one in plain if words.casefold() in one.conversation.casefold()), ROWS):
+        subject = None if one.subject == "self" else one.subject
+        named = {"user": key[1], "conversation": one.conversation, **_query(key, subject)}
+        yield FoundRow(
+            link("/dashboard/conversations/{user}/{conversation}", **named), one.conversation, _of(key, key[1])
+        )
+
+
+def _facts(memory: Memory, key: Owner, words: str) -> Iterator[FoundRow]:
+    for fact in _matching(_open(memory, key).facts(limit=MAX_READ), words):
+        address = link("/dashboard/users/{user}", user=key[1], **_query(key))
+        yield FoundRow(f"{address}#{fact.id}", fact.text, _of(key, key[1]))
+
+
+def _matching(facts: list[Fact], words: str) -> Iterator[Fact]:
+    """Yield the first facts that contain every word."""
+    wanted = words.casefold().split()
+    return islice((fact for fact in facts if all(word in fact.text.casefold() for word in wanted)), ROWS)
+
+
+def _open(memory: Memory, key: Owner) -> User:
+    return memory.user(key[1], org=key[0], bot=key[2])
+
+
+def _query(key: Owner, subject: str | None = None) -> dict[str, str]:
+    return scope_query(key[0], key[2], subject)
+
+
+def _of(key: Owner, user: str = "") -> str:
+    """Return whose a result is; the usual org and bot are not named."""
+    return " · ".join([user] * bool(user) + [name for name in (key[0], key[2]) if name != "default"])

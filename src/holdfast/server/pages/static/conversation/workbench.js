@@ -1,0 +1,131 @@
+// The page of one conversation: tabs, the map, and going to a message without a reload.
+import { jump, place } from "./conversation.js";
+import { announce } from "./sections.js";
+
+// Tabs.  The parts are whole without scripts; here all but one are hidden.
+const list = document.querySelector("[data-tabs]");
+const tabs = [...list.querySelectorAll("a")];
+const partOf = (tab) => document.getElementById(tab.getAttribute("href").slice(1));
+
+list.setAttribute("role", "tablist");
+for (const tab of tabs) {
+  tab.setAttribute("role", "tab");
+  tab.setAttribute("aria-controls", partOf(tab).id);
+  partOf(tab).setAttribute("role", "tabpanel");
+  partOf(tab).setAttribute("aria-labelledby", tab.id);
+}
+
+function select(chosen) {
+  for (const tab of tabs) {
+    const on = tab === chosen;
+    tab.setAttribute("aria-selected", String(on));
+    tab.tabIndex = on ? 0 : -1;
+    partOf(tab).hidden = !on;
+  }
+}
+
+// The tab in which an element is, if it is in one.
+function tabOf(element) {
+  const part = element?.closest(".part");
+  return tabs.find((tab) => partOf(tab) === part);
+}
+
+function byHash() {
+  return tabOf(location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null);
+}
+
+list.addEventListener("click", (event) => {
+  const tab = event.target.closest("[role=tab]");
+  if (!tab || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  select(tab);
+  tab.focus();
+});
+
+list.addEventListener("keydown", (event) => {
+  const at = tabs.indexOf(event.target);
+  if (at < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
+  const by = getComputedStyle(list).direction === "rtl" ? -1 : 1;
+  const to = { ArrowRight: at + by, ArrowLeft: at - by, Home: 0, End: tabs.length - 1 }[event.key];
+  if (event.key === " ") event.target.click();
+  else if (to === undefined) return;
+  else {
+    const tab = tabs[(to + tabs.length) % tabs.length];
+    select(tab);
+    tab.focus();
+  }
+  event.preventDefault();
+});
+
+select(byHash() ?? tabs.find((tab) => tab.id === `tab-${list.dataset.tabs}`));
+addEventListener("hashchange", () => {
+  const tab = byHash();
+  if (tab) select(tab);
+});
+// What is shown on purpose is brought to the front.
+document.addEventListener("holdfast:show", (event) => {
+  const tab = tabOf(event.detail);
+  if (tab) select(tab);
+});
+
+// The map.  Its slider has the number of a message; dragging tells where one would be, letting go goes there.
+const slider = () => document.getElementById("map-at");
+const count = (number) => number.toLocaleString("en");
+let wanted = 0;
+
+function tell(seq) {
+  const now = document.getElementById("map-now");
+  if (now) now.textContent = `Message ${count(seq)}`;
+}
+
+function go(seq, focus) {
+  clearTimeout(wanted);
+  jump(seq, { focus }).then(() => {
+    tell(seq);
+    if (!focus) announce(`Message ${count(seq)}`);
+  }, () => location.assign(place(seq)));
+}
+
+document.addEventListener("input", (event) => {
+  if (event.target.id !== "map-at") return;
+  event.stopPropagation(); // it is no field that somebody is typing in
+  tell(Number(event.target.value));
+}, true);
+
+// Arrow keys come one after the other; the last one counts.
+document.addEventListener("change", (event) => {
+  if (event.target.id !== "map-at") return;
+  const seq = Number(event.target.value);
+  clearTimeout(wanted);
+  wanted = setTimeout(() => go(seq, false), 250);
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.id !== "map-at" || event.key !== "Enter") return;
+  event.preventDefault();
+  go(Number(event.target.value), true);
+});
+
+document.addEventListener("submit", (event) => {
+  const field = event.target.matches("[data-map], [data-jump]") ? event.target.elements.at : null;
+  if (!field?.value) return;
+  event.preventDefault();
+  go(Number(field.value), true);
+});
+
+// Where one reads is told on the map.
+let due = false;
+function follow() {
+  due = false;
+  const at = slider();
+  if (!at || at === document.activeElement) return;
+  const below = document.getElementById("map").getBoundingClientRect().bottom;
+  const line = [...document.querySelectorAll("#transcript .said")].find((one) => one.getBoundingClientRect().bottom > below + 8);
+  if (!line || line.getBoundingClientRect().top > innerHeight) return;
+  at.value = line.dataset.seq;
+  tell(Number(line.dataset.seq));
+}
+addEventListener("scroll", () => {
+  if (!due) requestAnimationFrame(follow);
+  due = true;
+}, { passive: true });

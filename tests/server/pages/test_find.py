@@ -1,0 +1,73 @@
+"""What the palette finds, and for whom."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from holdfast import Config
+
+
+def found(answer) -> list[tuple[str, str]]:
+    assert answer.status_code == 200
+    rows = re.findall(
+        r'<li><a href="([^"]*)">(.*?)</a>', answer.text.partition('id="found"')[2].partition("</section>")[0], re.DOTALL
+    )
+    return [
+        (unescape(address), re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", "", text))).strip())
+        for address, text in rows
+    ]
+
+
+@pytest.fixture
+def told(memory):
+    memory.conversation("trip 1", user="ana").record("I live in Porto.")
+    memory.conversation("trip 2", user="ben", org="acme", bot="helper").record("I live in Porto.")
+    memory.user("ana").remember("Likes quiet trains.")
+
+
+def test_a_user_and_a_word_find_that_users_conversations_and_facts(sign_in, told, memory):
+    fact = memory.user("ana").facts("home")[0]
+    rows = found(sign_in().get("/dashboard/find?q=ana+porto"))
+    assert rows == [("/dashboard/users/ana", "ana"), (f"/dashboard/users/ana#{fact.id}", "Lives in Porto. ana")]
+    rows = found(sign_in().get("/dashboard/find?q=ben"))
+    assert rows[0] == ("/dashboard/users/ben?org=acme&bot=helper", "ben acme · helper")
+    assert ("/dashboard/conversations/ben/trip%202?org=acme&bot=helper", "trip 2 ben · acme · helper") in rows
+
+
+def test_words_alone_find_what_is_known_of_the_user_at_hand(sign_in, told):
+    assert [text for _, text in found(sign_in().get("/dashboard/find?q=trains&user=ana"))] == [
+        "Likes quiet trains. ana"
+    ]
+    assert found(sign_in().get("/dashboard/find?q=trains")) == []
+    assert ("/dashboard/jobs", "Jobs") in found(sign_in().get("/dashboard/find?q=job"))
+
+
+def test_the_page_says_where_the_palette_asks(sign_in, told):
+    assert (
+        'href="/dashboard/find?user=ben&amp;org=acme&amp;bot=helper"'
+        in sign_in().get("/dashboard/users/ben?org=acme&bot=helper").text
+    )
+    assert 'id="find" href="/me/find"' in sign_in("user", user="ana").get("/me").text
+    assert 'id="find"' not in sign_in(None).get("/sign-in").text
+
+
+def test_an_end_user_finds_only_their_own(sign_in, told, memory):
+    browser = sign_in("user", user="ana")
+    fact = memory.user("ana").facts("home")[0]
+    assert found(browser.get("/me/find?q=porto")) == [(f"/me#{fact.id}", "Lives in Porto.")]
+    assert found(browser.get("/me/find?q=ben")) == []
+    assert browser.get("/me/find?q=porto&user=ben").status_code == 403
+    assert browser.get("/dashboard/find?q=porto").status_code == 403
+    other = sign_in("user", user="ben", org="acme", bot="helper")
+    assert [text for _, text in found(other.get("/me/find?q=porto"))] == ["Lives in Porto."]
+    assert found(other.get("/me/find?q=trains")) == []
+
+
+def test_an_end_user_finds_the_prompts_where_they_are_allowed(sign_in, memory):
+    browser = sign_in("user", user="ana")
+    assert found(browser.get("/me/find?q=notes")) == []
+    memory.admin.reload(Config(users_may_set_prompts=True))
+    assert found(browser.get("/me/find?q=notes")) == [("/me#prompts", "How I take notes")]

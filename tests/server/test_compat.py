@@ -1,0 +1,172 @@
+"""The requests that mem0's clients and Zep's send (2.2.1 and 4.0.1 as recorded, mem0 1.0 as its source has them), and OpenMemory's tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import mcp
+import pytest
+
+from holdfast.compat.ids import encode
+from holdfast.server.mcp import MemoryOwner
+from holdfast.server.openmemory import openmemory_tools
+from holdfast.server.settings import ServerSettings
+
+TOLD = [{"role": "user", "content": "I am a vegetarian."}, {"role": "assistant", "content": "Noted!"}]
+ANA = {"filters": {"user_id": "ana"}}
+ADDED = {"messages": TOLD, "user_id": "ana", "run_id": "r1"}
+
+
+def sent(app, method, path, body=None):
+    answer = app.request(method, path, json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def app(ask, memory):
+    """A client with an app's key in the header that mem0's clients send."""
+    client = ask("app")
+    client.headers["Authorization"] = client.headers["Authorization"].replace("Bearer", "Token")
+    return client
+
+
+@pytest.mark.parametrize(
+    ("add", "search", "page"),
+    [
+        ("/v3/memories/add/", "/v3/memories/search/", "/v3/memories/?page=1&page_size=50"),
+        ("/v1/memories/", "/v2/memories/search/", "/v2/memories/"),
+        ("/memories", "/search", "/v3/memories/"),
+    ],
+)
+def test_what_clients_of_mem0_send_is_answered_in_their_shapes(app, add, search, page):
+    assert sent(app, "GET", "/v1/ping/")["org_id"] == "default"
+    assert [row["event"] for row in sent(app, "POST", add, ADDED)["results"]] == ["ADD"]
+    assert sent(app, "POST", add, ADDED) == {"results": []}
+    known = sent(app, "POST", search, {"query": "vegetarian", **ANA})["results"][0]["id"]
+    assert sent(app, "POST", page, ANA)["count"] == 1
+    assert sent(app, "GET", "/v1/memories/?user_id=ana")["results"][0]["id"] == known
+    assert sent(app, "PUT", f"/v1/memories/{known}/", {"text": "Eats fish"})["memory"] == "Eats fish"
+    assert sent(app, "GET", f"/v1/memories/{known}/")["run_id"] == "r1"
+    assert [row["event"] for row in sent(app, "GET", f"/v1/memories/{known}/history/")] == ["ADD", "UPDATE"]
+    assert [row["name"] for row in sent(app, "GET", "/v1/entities/")["results"]] == ["ana"]
+    assert "1" in sent(app, "DELETE", "/v1/batch/", {"memories": [{"memory_id": known}]})["message"]
+    assert app.get(f"/v1/memories/{known}/").status_code == 404
+    sent(app, "POST", add, {"messages": TOLD, "user_id": "bo"})
+    sent(app, "DELETE", "/v2/entities/user/bo/")
+    sent(app, "DELETE", "/v1/memories/?user_id=ana")
+    assert sent(app, "POST", page, {"filters": {"OR": [{"user_id": "ana"}, {"user_id": "bo"}]}})["results"] == []
+
+
+def test_what_clients_of_zep_send_is_answered_in_their_shapes(app):
+    app.headers["Authorization"] = app.headers["Authorization"].replace("Token", "Api-Key")
+    user = sent(app, "POST", "/api/v4/users", {"user_id": "ana", "first_name": "Ana"})
+    own, graph = user["uuid"], f"/api/v4/graphs/{user['graph_uuid']}"
+    thread = "/api/v4/threads/" + sent(app, "POST", "/api/v4/threads", {"user_uuid": own})["uuid"]
+    added = sent(app, "POST", thread + "/messages", {"messages": TOLD, "return_context": True})
+
+    assert "Is vegetarian." in added["context"]
+    assert "Is vegetarian." in sent(app, "GET", thread + "/context")["context"]
+    assert len(sent(app, "GET", thread + "/messages?page_size=1")["items"]) == 1
+    edge = sent(app, "POST", graph + "/search/edges", {"query": "vegetarian"})["items"][0]
+    assert edge["episode_uuids"] == [added["messages"][0]["uuid"]]
+    assert sent(app, "GET", f"{graph}/edges/{edge['uuid']}")["fact"] == "Is vegetarian."
+    assert sent(app, "POST", graph + "/search/episodes", {"query": "vegetarian"})["items"]
+    assert sent(app, "POST", graph + "/search/thread-summaries", {"query": "vegetarian"})["items"] == []
+    assert "vegetarian" in sent(app, "POST", graph + "/context", {"query": "food"})["context"]
+    assert (
+        sent(app, "POST", graph + "/episodes", {"data": "I have a dog.", "type": "text"})["episode"]["source"] == "text"
+    )
+    assert len(sent(app, "POST", graph + "/episodes/list", {})["items"]) == 3
+    assert sent(app, "POST", "/api/v4/users/lookup", {"user_id": "ana"})["uuid"] == own
+    assert [row["uuid"] for row in sent(app, "POST", "/api/v4/users/list", {})["items"]] == [own]
+    assert sent(app, "GET", "/api/v4/threads?user_uuid=" + own)["total_size"] == 1
+    sent(app, "DELETE", f"{graph}/edges/{edge['uuid']}")
+    sent(app, "DELETE", thread)
+    sent(app, "DELETE", "/api/v4/users/" + own)
+    assert app.get("/api/v4/users/" + own).status_code == 404
+
+
+BAD = [
+    ("POST", "/v3/memories/add/", {"messages": TOLD}),
+    ("POST", "/v3/memories/add/", {"messages": 3, "user_id": "ana"}),
+    ("POST", "/v3/memories/add/", {"messages": TOLD, "user_id": {"a": 1}, "metadata": 3}),
+    ("POST", "/v3/memories/add/", {"messages": TOLD, "filters": [1]}),
+    ("POST", "/v3/memories/search/", {"query": 3, **ANA}),
+    ("POST", "/v3/memories/search/", {"query": "home", "threshold": "x", **ANA}),
+    ("POST", "/v3/memories/search/", {"query": "home", "top_k": "x", **ANA}),
+    ("POST", "/v3/memories/search/", {"query": "home", "filters": {"user_id": "*"}}),
+    ("POST", "/v3/memories/?page=0", ANA),
+    ("PUT", "/v1/batch/", {"memories": [3]}),
+    ("DELETE", "/v2/entities/owl/ana/", None),
+    ("POST", "/api/v4/users", {"user_id": 3}),
+    ("POST", f"/api/v4/threads/{encode('ana', 't')}/messages", {"messages": [3]}),
+    ("POST", f"/api/v4/threads/{encode('ana', 't')}/messages", {}),
+    ("POST", f"/api/v4/graphs/{encode('ana')}/search/edges", {"query": 3}),
+    ("POST", f"/api/v4/graphs/{encode('ana')}/context", {"query": 3}),
+    ("POST", f"/api/v4/graphs/{encode('ana')}/context", {"query": "x", "max_characters": "x"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), BAD)
+def test_bad_bodies_are_refused(app, method, path, body):
+    assert app.request(method, path, json=body).status_code == 422
+
+
+def test_an_apps_key_for_one_bot_sees_that_bot_alone(ask):
+    desk, shop = ask("app", bot="desk"), ask("app", bot="shop")
+    known = sent(desk, "POST", "/v3/memories/add/", ADDED)["results"][0]["id"]
+
+    assert sent(shop, "POST", "/v3/memories/", ANA)["results"] == []
+    assert shop.get(f"/v1/memories/{known}/").status_code == 404
+    assert sent(shop, "GET", "/v1/entities/")["results"] == []
+    assert sent(desk, "GET", f"/v1/memories/{known}/")["user_id"] == "ana"
+
+
+class TestQuota:
+    """Messages count, whatever the shape in which they come."""
+
+    @pytest.fixture
+    def settings(self):
+        return ServerSettings(messages_per_day=2)
+
+    def test_messages_beyond_the_quota_are_refused(self, app):
+        sent(app, "POST", "/v3/memories/add/", ADDED)
+
+        assert app.post("/v3/memories/add/", json=ADDED).status_code == 429
+
+
+def test_openmemorys_tools_speak_for_one_user(memory):
+    async def run():
+        found = {}
+        for name in ("ana", "bo"):
+            server = openmemory_tools(memory, lambda _context, name=name: MemoryOwner(name))
+            async with mcp.Client(server) as client:
+                tools = sorted(tool.name for tool in (await client.list_tools()).tools)
+                if name == "ana":
+                    await client.call_tool("add_memories", {"text": "I am a vegetarian."})
+                searched = await client.call_tool("search_memory", {"query": "vegetarian"})
+                listed = await client.call_tool("list_memories", {})
+                ids = [row["id"] for row in found.get("ana", (0, {"results": []}))[1]["results"]]
+                deleted = await client.call_tool("delete_memories", {"memory_ids": ids}) if ids else None
+                texts = [one.content[0].text for one in (searched, listed)]
+                found[name] = (tools, *map(json.loads, texts), deleted and deleted.content[0].text)
+        return found
+
+    found = asyncio.run(run())
+
+    assert found["ana"][0] == [
+        "add_memories",
+        "delete_all_memories",
+        "delete_memories",
+        "list_memories",
+        "search_memory",
+    ]
+    assert [row["memory"] for row in found["ana"][1]["results"]] == ["Is vegetarian."]
+    assert found["bo"][1:] == (
+        {"results": []},
+        {"results": []},
+        "Error: No accessible memories found with provided IDs",
+    )
+    assert [fact.text for fact in memory.user("ana").facts()] == ["Is vegetarian."]
