@@ -19,6 +19,7 @@ demo:  ## show Holdfast at work on bundled conversations
 test: check  ## everything that must hold before a change is merged
 	@test -n "$$HOLDFAST_CHROMIUM" || command -v chromium chromium-browser google-chrome >/dev/null || \
 		echo "no Chromium here: the tests of the pages are skipped; on Debian and Ubuntu: apt-get install chromium"
+	@command -v npm >/dev/null || echo "no npm here: the tests of its clients are skipped; on Debian and Ubuntu: apt-get install nodejs npm"
 	@echo "tests"
 	@$(PYTEST) -q -n auto --dist worksteal
 
@@ -59,6 +60,7 @@ types:  ## mypy, strict
 	@scripts/setup dev
 	@echo "types"
 	@$(BIN)/mypy
+	@$(BIN)/mypy examples
 
 generate:  ## rewrite the generated files: aio.py, the client, the reference pages, the picture of the rooms
 	@scripts/setup dev

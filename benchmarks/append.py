@@ -65,7 +65,7 @@ def bare(path: Path) -> Step:
 def every_row(path: Path) -> Step:
     """
     A hundred messages with every row that Holdfast writes for one, in its own tables, all known beforehand:
-    message, document, fifteen postings (the day is indexed too), the counters of user and conversation, two jobs,
+    message, document with its words (the day is indexed too), the counters of user and conversation, two jobs,
     the event that tells of it.
     """
     Memory(path, embedder=None).conversation("c", user="u").append({"role": "user", "content": TEXTS[0]})
@@ -78,14 +78,14 @@ def every_row(path: Path) -> Step:
         for _ in range(100):
             n, text = next(numbered)
             counters = {"next_seq": n + 1, "chunk_start": 1, "ended_seq": 0, "extracted_seq": 0, "session": 1}
-            counters |= {"read_seq": n, "stated_seq": 0, "unread_turns": 0, "ahead_turns": 0}
+            counters |= {"read_seq": n, "stated_seq": 0, "unread_turns": 0, "ahead_turns": 0, "own_facts": 0}
             db.execute("BEGIN IMMEDIATE")
             db.execute(sql["save_user"], who | {"next_doc": n + 1, "version": n, "epoch": 0, "created_at": n})
             db.execute(sql["save_conversation"], who | counters | {"last_at": n, "created_at": n})
             db.execute(sql["add_message"], (*head, "c", n, "user", None, text, n, 20, 1, n, "{}", n))
-            db.execute(sql["add_doc"], (*head, "message", n, "c", n, "", 1, "user", "user", n, 15, len(text), 0, 1, ""))
-            terms = sorted([*text[:-1].lower().split(), "7", "june", "2026"])
-            db.executemany(sql["add_posting"], [(*head, "message", term, n, 1) for term in terms])
+            words = f"{text[:-1].lower()} 7 june 2026"
+            document = (*head, "message", n, "c", n, "", 1, "user", "user", n, 15, len(text), 0, 1, "", words)
+            db.execute(sql["add_doc"], document)
             db.execute(sql["newest_event"], who).fetchall()
             db.execute(
                 sql["add_event"], ("default", "u", "default", n, n, "message.added", "local", "self", "c", str(n))

@@ -46,7 +46,7 @@ def growth(memory: Memory, name: str, users: int, messages: int) -> None:
     count = users * messages
     grown, spent = memory.admin.size_bytes() - before, time.process_time() - cpu
     rows = memory.admin.stats().rows
-    each = ", ".join(f"{rows[kind] / count:.2f} {kind}" for kind in ("fact", "summary", "vector", "posting", "job"))
+    each = ", ".join(f"{rows[kind] / count:.2f} {kind}" for kind in ("doc", "fact", "summary", "vector", "job"))
     print(
         f"{name:9} {grown / count / 1024:6.2f} kB a message, {spent / count * 1000:6.2f} cpu ms a message; rows a message: {each}"
     )

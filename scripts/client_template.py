@@ -17,7 +17,9 @@ import httpx2
 
 from ..clock import utc_now
 from ..context.assemble import Strategy
+from ..context.named import strategy_text
 from ..errors import BadInput
+from ..integrations.calls.strategies import KINDS
 from ..reports import BackfillReport, DigestReport, Receipt, UserKey
 from ..scope import checked_name
 from ..text.validate import MessageLike, checked_messages
@@ -90,15 +92,14 @@ class Client:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         incognito: bool = False,
         own_facts: bool | None = None,
     ) -> Conversation:
         """Open one conversation of one user; see `holdfast.Memory.conversation`."""
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(
-            self._wire, ConversationScope(user_scope(org, bot, user, subject), name, incognito, own_facts), strategy
-        )
+        of, chosen = user_scope(org, bot, user, subject), strategy_text(strategy, KINDS)
+        return Conversation(self._wire, ConversationScope(of, name, incognito, own_facts, chosen))
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """Open what is held about one user; see `holdfast.Memory.user`."""
@@ -193,10 +194,9 @@ class Client:
 class Conversation:
     """One conversation on a server; made by `Client.conversation`.  See `holdfast.Conversation`."""
 
-    def __init__(self, wire: Wire, scope: ConversationScope, strategy: Strategy | None = None) -> None:
+    def __init__(self, wire: Wire, scope: ConversationScope) -> None:
         self._wire = wire
         self._scope = scope
-        self._strategy = strategy
 
     def __repr__(self) -> str:
         return f"Conversation({self.id!r}, user={self._scope.of.user!r})"
@@ -278,9 +278,10 @@ class Admin:
         """The API keys of those who ask over the network."""
         return ApiKeys(self._wire)
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
-        """Return ``(org, user, bot)`` of every user with a memory, by key; for operators."""
-        query = {} if after is None else {"after": list(after)}
+    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
+        """Return ``(org, user, bot)`` of every user with a memory whose key holds *matching*, by key; for operators."""
+        query: dict[str, Any] = {"matching": matching} if matching else {}
+        query |= {} if after is None else {"after": list(after)}
         found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]
 

@@ -61,6 +61,9 @@ FRAMEWORKS = {
     "strands": Framework("Strands", "strands", ("strands-agents",), "strands.md"),
     "haystack": Framework("Haystack", "haystack", ("haystack-ai",), "haystack.md"),
     "crewai": Framework("CrewAI", "crewai", ("crewai",), "crewai.md"),
+    "litellm": Framework("LiteLLM", "litellm", ("litellm",), "litellm.md", ("litellm[proxy]",)),
+    "pipecat": Framework("Pipecat", "pipecat", ("pipecat-ai",), "pipecat.md"),
+    "livekit": Framework("LiveKit Agents", "livekit", ("livekit-agents",), "livekit.md"),
 }
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
 

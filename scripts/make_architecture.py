@@ -32,6 +32,7 @@ CAPTIONS = {
     "bench": "quality benchmarks",
     "cli": "the command",
     "client": "the doors over HTTP",
+    "compat": "mem0 and Zep over a memory",
     "context": "the next prompt",
     "digest": "conversation to knowledge",
     "doors": "Memory, Conversation, User",
@@ -56,7 +57,8 @@ STAGES = ("ingest", "digest", "reconcile", "recall", "context")
 ROWS = (
     ("cli",),
     ("server", "bench"),
-    ("client", "integrations", "importers", "testing"),
+    ("client", "compat", "importers", "testing"),
+    ("integrations",),
     ("doors",),
     ("engine",),
     ("privacy",),

@@ -20,7 +20,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from fastapi import params
 from pydantic import BaseModel
@@ -71,6 +71,7 @@ def reads(route: Route) -> Reads:
     for name, hint in get_type_hints(route.call, include_extras=True).items():
         marks = getattr(hint, "__metadata__", ())
         kind = getattr(hint, "__origin__", hint) if marks else hint
+        kind = next((one for one in get_args(kind) if inspect.isclass(one) and issubclass(one, BaseModel)), kind)
         if name in {"return", *found.path} or any(isinstance(mark, params.Depends | params.Path) for mark in marks):
             continue
         headers = {
@@ -112,9 +113,7 @@ def call_of(door_class: str, given: list[str], route: Route, door: Door) -> tupl
         elif name == "if_version" and wanted.if_match:
             more.append("match=versions(if_version)")
         elif name in wanted.body and name != "progress":
-            body[name] = (
-                f"{name}_body({name} if {name} is not None else self._strategy)" if name == "strategy" else name
-            )
+            body[name] = "strategy_text(strategy, KINDS)" if name == "strategy" else name
         elif wanted.whole_body:
             lines += [f"if not isinstance({name}, Mapping):", REFUSED_EXPORT]
             more.append(f"body=dict({name})")
@@ -211,7 +210,7 @@ def imports(trees: list[ast.Module], body: ast.Module) -> Iterator[str]:
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     used -= {node.name for node in body.body if isinstance(node, ast.ClassDef)}
     yield "from .calls import RAW, Call, cursor_of, idempotency_key_of, part, versions"
-    yield "from .values import refuse_function, strategy_body, value_of"
+    yield "from .values import refuse_function, value_of"
     yield "from ..errors import NotFound"
     seen: set[str] = {"RAW", "Call", "cursor_of", "idempotency_key_of", "part", "versions", "NotFound"}
     for module, tree in zip(("", *DOOR_MODULES), trees, strict=True):

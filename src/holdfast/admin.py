@@ -102,15 +102,20 @@ class Admin:
             )
         return self._engine.reload(config)
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
+    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
         """
         Return ``(org, user, bot)`` of the users with a memory, by key.
 
         Args:
             limit: how many at most.
             after: only keys above this one: the last of the page before.
+            matching: only those whose org, name or bot holds these words; small and capital letters are alike.
+
+        Raises:
+            BadInput: *matching* is no text, or longer than any name.
         """
-        return self._engine.store.users(limit=limit, after=after)
+        words = checked_name("matching", matching) if matching else ""
+        return self._engine.store.users(limit=limit, after=after, matching=words)
 
     def metrics(
         self,

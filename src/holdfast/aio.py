@@ -164,7 +164,7 @@ class AsyncMemory:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         incognito: bool = False,
         own_facts: bool | None = None,
     ) -> AsyncConversation:
@@ -178,14 +178,15 @@ class AsyncMemory:
             bot: the assistant; each has its own memory of the user.
             subject: whom or what it is about when that is not the user: a pet, a patient, a project.
                 Nothing said about one subject reaches a conversation about another.
-            strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`.
+            strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`; as text, its
+                name with its size and options: ``facts/2``, ``layered,side_by_side=on``.
             incognito: nothing is stored, learned or taken from memory; contexts hold what the call gives.
             own_facts: what is stated in it is a fact of this conversation alone, for a trip or a ticket: it replaces
                 nothing that holds elsewhere, only contexts of this conversation show it, and it goes with it.  Kept
                 with the first message; ``Config.own_facts`` when not given.
 
         Raises:
-            BadInput: a name is empty, too long, or holds control characters.
+            BadInput: a name is empty, too long, or holds control characters, or no strategy has that name.
         """
         return AsyncConversation(
             self._sync.conversation(
@@ -457,7 +458,7 @@ class AsyncConversation:
         query: str | None = None,
         *,
         budget_tokens: int | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
@@ -469,7 +470,8 @@ class AsyncConversation:
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
             budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
-            strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
+            strategy: what to choose, itself or its name (``facts/2``); that of the conversation when not given. See
+                `holdfast.strategies`.
             system: your own system prompt, put first and counted.
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
@@ -745,7 +747,7 @@ class AsyncUser:
         Return the active facts, by subject, category, key and value.
 
         Args:
-            category: only this one; ``technical``, ``behavioral`` and ``history`` hold what is filed more narrowly, too.
+            category: only this one, or one of the six labels (`Fact.label`): ``technical`` holds whatever is labeled so.
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
@@ -795,7 +797,7 @@ class AsyncUser:
         Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
 
         Args:
-            category: only this one.
+            category: only this one, or one of the six labels, as in `facts`.
             key: only this one of the category.
             limit: at most so many.
             after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
@@ -991,7 +993,8 @@ class AsyncUser:
 
         Args:
             text: a sentence; read like a message when neither an address nor a range is given, kept as it is otherwise.
-            category: with *key* and *value*: the address and what holds there.
+            category: with *key* and *value*: the address and what holds there; with a sentence alone its label, one of six:
+                ``preference``, ``context``, ``identity``, ``history``, ``technical``, ``behavioral``.
             key: see *category*.
             value: see *category*.
             aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
@@ -1367,15 +1370,19 @@ class AsyncAdmin:
         """
         return await asyncio.to_thread(self._sync.reload, config)
 
-    async def users(self, *, limit: int = 1000, after: UserKey | None = None) -> list[UserKey]:
+    async def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
         """
         Return ``(org, user, bot)`` of the users with a memory, by key.
 
         Args:
             limit: how many at most.
             after: only keys above this one: the last of the page before.
+            matching: only those whose org, name or bot holds these words; small and capital letters are alike.
+
+        Raises:
+            BadInput: *matching* is no text, or longer than any name.
         """
-        return await asyncio.to_thread(self._sync.users, limit=limit, after=after)
+        return await asyncio.to_thread(self._sync.users, limit=limit, after=after, matching=matching)
 
     async def metrics(
         self,

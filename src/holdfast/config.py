@@ -65,7 +65,7 @@ class Config:
     chunk_exchanges: int = setting(15, "Exchanges after which a chunk closes in any case.", least=5)
     chunk_gap_minutes: int = setting(
         360,
-        "Silence after which a new session begins and a chunk closes that holds half of chunk_messages and, behind an earlier chunk, of chunk_tokens.",
+        "Silence after which a new session begins and a chunk closes that holds half of chunk_messages and, behind an earlier chunk, of chunk_tokens; 28 times as much closes a first chunk, however short.",
         least=1,
     )
     summaries: bool = setting(
@@ -182,8 +182,15 @@ class Config:
     users_may_rebuild: bool = setting(
         False, "On a server: users may rebuild ranges of their own conversations, on their page and with their keys."
     )
-    users_may_set_prompts: bool = setting(False, "On a server: users may set prompts of their own with their keys.")
+    users_may_set_prompts: bool = setting(
+        False, "On a server: users may set prompts of their own, on their page and with their keys."
+    )
     message_char_limit: int = setting(1_200, "Characters of one message that a model sees; the rest is cut.", least=40)
+    reply_char_limit: int = setting(
+        600,
+        "Characters of an assistant's message that a model sees when it sums up; its beginning and its end.",
+        least=40,
+    )
     max_output_tokens: int = setting(1_024, "Maximum number of tokens in a model's answer.", least=16)
     model_timeout_s: float = setting(60.0, "Time that one call of a model may take.", least=0.1)
     model_requests_per_minute: int | None = setting(

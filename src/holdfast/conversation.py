@@ -13,6 +13,7 @@ from .clock import from_ms, to_ms
 from .context.assemble import Strategy
 from .context.classic import Facts, Summarized
 from .context.material import Count
+from .context.named import as_strategy
 from .context.result import Context
 from .engine import Engine
 from .errors import BadInput, Conflict
@@ -158,7 +159,7 @@ class Conversation:
         query: str | None = None,
         *,
         budget_tokens: int | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         system: str | None = None,
         count: Count | None = None,
         note: bool = True,
@@ -170,7 +171,8 @@ class Conversation:
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.
             budget_tokens: never exceeded; ``Config.budget_tokens`` when not given.
-            strategy: what to choose; that of the conversation when not given. See `holdfast.strategies`.
+            strategy: what to choose, itself or its name (``facts/2``); that of the conversation when not given. See
+                `holdfast.strategies`.
             system: your own system prompt, put first and counted.
             count: how many tokens a text has; an estimate that errs upwards when not given.
             note: whether it is for a reply: what it recalls counts as used, and its size is measured with the reply.
@@ -186,7 +188,7 @@ class Conversation:
             checked_query(query) if query else None,
             checked_count("budget_tokens", budget),
             system,
-            strategy if strategy is not None else self._strategy,
+            (as_strategy(strategy) if isinstance(strategy, str) else strategy) or self._strategy,
             count or count_tokens,
             incognito=self._incognito,
             quiet=not note,

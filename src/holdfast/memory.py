@@ -20,6 +20,7 @@ from .admin import Admin
 from .clock import Clock, utc_now
 from .config import Config
 from .context.assemble import Strategy
+from .context.named import as_strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder
@@ -119,7 +120,7 @@ class Memory:
         org: str = "default",
         bot: str = "default",
         subject: str | None = None,
-        strategy: Strategy | None = None,
+        strategy: Strategy | str | None = None,
         incognito: bool = False,
         own_facts: bool | None = None,
     ) -> Conversation:
@@ -133,18 +134,20 @@ class Memory:
             bot: the assistant; each has its own memory of the user.
             subject: whom or what it is about when that is not the user: a pet, a patient, a project.
                 Nothing said about one subject reaches a conversation about another.
-            strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`.
+            strategy: what its contexts hold; the layered strategy when not given. See `holdfast.strategies`; as text, its
+                name with its size and options: ``facts/2``, ``layered,side_by_side=on``.
             incognito: nothing is stored, learned or taken from memory; contexts hold what the call gives.
             own_facts: what is stated in it is a fact of this conversation alone, for a trip or a ticket: it replaces
                 nothing that holds elsewhere, only contexts of this conversation show it, and it goes with it.  Kept
                 with the first message; ``Config.own_facts`` when not given.
 
         Raises:
-            BadInput: a name is empty, too long, or holds control characters.
+            BadInput: a name is empty, too long, or holds control characters, or no strategy has that name.
         """
         scope = scope_of(org, bot, user, subject if subject is not None else SELF)
+        chosen = as_strategy(strategy) if isinstance(strategy, str) else strategy
         name = secrets.token_hex(8) if id is None else checked_name("conversation id", id)
-        return Conversation(self._engine, scope.within(name), strategy, incognito=incognito, own_facts=own_facts)
+        return Conversation(self._engine, scope.within(name), chosen, incognito=incognito, own_facts=own_facts)
 
     def user(self, user: str, *, org: str = "default", bot: str = "default", subject: str | None = None) -> User:
         """

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn, Protocol, get_args
 
 from .errors import ConfigError
 
@@ -27,9 +27,19 @@ ChangeOp = Literal["new", "confirmed", "replaced", "joined", "retracted", "rejec
 HitKind = Literal["fact", "message", "summary"]
 ConsentState = Literal["active", "paused", "opted-out"]
 ErasureLevel = Literal["E0", "E1", "E2"]
+Label = Literal["preference", "context", "identity", "history", "technical", "behavioral"]
 Role = Literal["operator", "app", "user", "subject"]
 
 HIT_KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
+LABELS: tuple[Label, ...] = get_args(Label)
+_LABELED: Mapping[Label, str] = {
+    "preference": "favorite dietary food",
+    "identity": "language home work education family pets contact",
+    "history": "life",
+    "technical": "tech",
+    "behavioral": "communication schedule hobby",
+}
+_LABEL_OF = {category: label for label, names in _LABELED.items() for category in (label, *names.split())}
 # The conversation that keeps the words of facts written by hand, and the source of those facts.
 BY_HAND_CONVERSATION = "(by hand)"
 BY_HAND_SOURCE = "by hand"
@@ -159,7 +169,9 @@ class Fact:
     ``strength`` is as of now: 1 when it is learned, one more for each use, and half of it with each half-life since.
     ``start_seq`` to ``end_seq`` of ``conversation`` are the first and the last message that it rests on there (in the first
     conversation that states it, unless another one was asked for); 0 when it was only written by hand.  ``importance``, from 0
-    to 1, says which events and sentences come first where room is short.
+    to 1, says which events and sentences come first where room is short.  ``label`` is one of six broad words
+    (``preference``, ``context``, ``identity``, ``history``, ``technical``, ``behavioral``): as a model or a person gave
+    it, else that of the category.
     """
 
     id: str
@@ -187,8 +199,11 @@ class Fact:
     end_seq: int = 0
     importance: float = 0.5
     only_in: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", label_of(self.kind, self.category))
         if self.conversation:
             return
         said = next((e for e in self.evidence if e.conversation != BY_HAND_CONVERSATION), None)
@@ -233,6 +248,11 @@ class Fact:
         quotes = [(e.conversation, e.seq, e.start) for e in self.evidence]
         seen = [self.id, self.value, self.text, ended, self.ended_because, self.superseded_by, quotes, self.importance]
         return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]
+
+
+def label_of(kind: FactKind, category: str) -> Label:
+    """Return the broad label of a fact by its category; an event is history, and what is of no known kind is context."""
+    return "history" if kind == "episode" else _LABEL_OF.get(category, "context")
 
 
 def _set_range(fact: Fact, conversation: str, home: str) -> None:
@@ -287,6 +307,7 @@ class Candidate:
     valid_to_ms: int | None = None
     source: str = ""
     importance: float = 0.5
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

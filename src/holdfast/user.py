@@ -10,17 +10,16 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .context.material import Count
-from .conversation import conversation_state, in_order, said_in
+from .conversation import conversation_state, said_in
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.model_client import CUSTOM_PROMPTS, customized_prompt, prompt_levels
 from .jobs.usage import usage_of_user
-from .privacy.corrections import FactInput, Versions, check_version, checked_aliases, checked_range, find_fact
+from .privacy.corrections import Versions, check_version, fact_input, find_fact
 from .privacy.export import events_after, events_before
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
-from .reconcile.registry import FAMILIES
 from .reports import (
     ConsolidationReport,
     ConversationState,
@@ -90,7 +89,7 @@ class User:
         Return the active facts, by subject, category, key and value.
 
         Args:
-            category: only this one; ``technical``, ``behavioral`` and ``history`` hold what is filed more narrowly, too.
+            category: only this one, or one of the six labels (`Fact.label`): ``technical`` holds whatever is labeled so.
             kind: only attributes, statements or episodes.
             as_of: what held at that time instead of now.
             known_at: as it was known at that time instead of now.
@@ -107,9 +106,7 @@ class User:
         """
         among = said_in(conversation, start_seq, end_seq)
         most = None if among else limit
-        names = FAMILIES.get(category or "", (category,))
-        found = [fact for one in names for fact in self._facts(one, kind, as_of, known_at, archived, most, after)]
-        found = in_order(found, by_strength=archived)[:most] if len(names) > 1 else found
+        found = self._facts(category, kind, as_of, known_at, archived, most, after)
         if among is None:
             return found
         chosen = [fact for fact in map(among, found) if fact is not None]
@@ -175,7 +172,7 @@ class User:
         Return every value that a category, one of its keys, or anything had, oldest first, with when each held.
 
         Args:
-            category: only this one.
+            category: only this one, or one of the six labels, as in `facts`.
             key: only this one of the category.
             limit: at most so many.
             after: continue behind the last fact of the page before: its ``valid_from``, ``recorded_at``, and ``id``.
@@ -394,7 +391,8 @@ class User:
 
         Args:
             text: a sentence; read like a message when neither an address nor a range is given, kept as it is otherwise.
-            category: with *key* and *value*: the address and what holds there.
+            category: with *key* and *value*: the address and what holds there; with a sentence alone its label, one of six:
+                ``preference``, ``context``, ``identity``, ``history``, ``technical``, ``behavioral``.
             key: see *category*.
             value: see *category*.
             aliases: other names under which questions find it: ``("k8s", "kube")``; the same words again add names.
@@ -414,21 +412,19 @@ class User:
             NotFound: there is no such conversation, or nothing is said in these messages.
             KeyReused: the key was used with other words.
         """
-        if text is None and (category is None or key is None or value is None):
-            raise BadInput("remember needs a sentence, or category, key and value", hint='try remember("I eat fish.")')
-        if category is not None and (key is None or value is None):
-            raise BadInput("an address needs category, key and value")
-        given = {"text": text, "category": category, "key": key, "value": value}
-        words = {name: "" if item is None else checked_text(name, item) for name, item in given.items()}
-        once = None if idempotency_key is None else checked_name("idempotency_key", idempotency_key)
-        told = FactInput(
-            **words,
-            aliases=checked_aliases(aliases),
-            confidence=checked_share("confidence", confidence),
-            importance=None if importance is None else checked_share("importance", importance),
-            about=checked_range(conversation, start_seq, end_seq),
-            at_ms=None if at is None else to_ms(at),
-            idempotency_key=once,
+        told = fact_input(
+            text,
+            category=category,
+            key=key,
+            value=value,
+            aliases=aliases,
+            confidence=confidence,
+            importance=importance,
+            conversation=conversation,
+            start_seq=start_seq,
+            end_seq=end_seq,
+            at=at,
+            idempotency_key=idempotency_key,
         )
         return self._engine.remember(self._scope, told)
 

@@ -38,7 +38,7 @@ def test_the_arithmetic_is_that_of_the_page(costs: Any) -> None:
     assert found.app_cores == math.ceil(300 * 0.010 / 0.5)
     assert found.worker_cores == math.ceil(300 * 0.005 / 0.5)
     assert found.busy_connections == 9
-    assert found.calls_per_day == pytest.approx(8_640_000 * 2 / 100 * 16.8)
+    assert found.calls_per_day == pytest.approx(8_640_000 * 2 / 100 * 15.4)
 
 
 def test_one_server_is_not_charged_for_a_cluster(costs: Any) -> None:
@@ -112,5 +112,5 @@ def test_the_plan_is_made_from_what_was_measured() -> None:
     costs = capacity.Costs.of(data)
 
     assert all(part["command"].startswith("python benchmarks/capacity.py --measure") for part in data.values())
-    assert 10 < costs.rows < 100
+    assert 3 < costs.rows < 10
     assert capacity.need(1_000_000_000, costs).nodes > capacity.need(1_000_000, costs).nodes

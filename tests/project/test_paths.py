@@ -46,8 +46,8 @@ def files_of(call: Callable[[], object]) -> set[str]:
     ("call", "most"),
     [
         (lambda m: m.conversation("c", user="ana").append({"role": "user", "content": "The weather is mild."}), 16),
-        (lambda m: m.user("ana").search(ASKED), 20),
-        (lambda m: m.conversation("c", user="ana").context(ASKED), 29),
+        (lambda m: m.user("ana").search(ASKED), 21),
+        (lambda m: m.conversation("c", user="ana").context(ASKED), 30),
     ],
     ids=["append", "search", "context"],
 )

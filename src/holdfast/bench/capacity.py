@@ -56,8 +56,8 @@ class Habits:
     active: float = 0.1  # share of users who write on a day
     exchanges: float = 10.0  # of an active user on that day
     peak: float = 3.0  # the busiest hour against the mean of the day
-    calls_per_100: float = 16.8  # of a model, see model_calls.py; 7.2 with Config(economy=True)
-    tokens_per_100: float = 29_071.0  # of their prompts; 15,090 with economy
+    calls_per_100: float = 15.4  # of a model, see model_calls.py; 7.4 with Config(economy=True)
+    tokens_per_100: float = 27_501.0  # of their prompts; 15,768 with economy
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def message_lines(messages: Sequence[Message], most_chars: int, *, others: int |
     """
     Format each message as ``12 user (2026-03-14): text``, the day only where it changes.
 
-    Cut after *most_chars*.  Where *others* is given, what others than the user say is cut to that, in its
+    Cut to *most_chars*.  Where *others* is given, what others than the user say is cut to that, in its
     middle: an assistant asks at the end.
     """
     lines = []
@@ -38,16 +38,18 @@ def message_lines(messages: Sequence[Message], most_chars: int, *, others: int |
         day = today or day
         name = f" {message.name}" if message.name else ""
         brief = others is not None and message.role != "user"
-        text = shortened(message.content, others or 0) if brief else cut(message.content, most_chars)
+        text = shortened(message.content, min(most_chars, others or 0)) if brief else cut(message.content, most_chars)
         lines.append(f"{message.seq} {message.role}{name}{stamp}: {text}")
     return lines
 
 
 def cut(text: str, most_chars: int) -> str:
-    """Cut *text* after *most_chars* and say how much was left out."""
+    """Cut *text* to *most_chars*, its last quarter from the end, where people ask, and say how much was left out."""
     if len(text) <= most_chars:
         return text
-    return f"{text[:most_chars].rstrip()} […{len(text) - most_chars} more characters]"
+    end = most_chars // 4
+    left_out = len(text) - most_chars
+    return f"{text[: most_chars - end].rstrip()} […{left_out} more characters…] {text[-end:].lstrip()}"
 
 
 def shortened(text: str, most_chars: int) -> str:

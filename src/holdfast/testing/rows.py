@@ -31,6 +31,7 @@ from ..store import (
     SummaryRow,
     UsageRow,
     WriteView,
+    pack_words,
 )
 from ..types import Candidate, Evidence, Fact, Message, Story, StoryLine, Summary
 
@@ -53,7 +54,7 @@ def say(
     subject, conversation = _subject_and_conversation(view)
     user = view.user()
     now = view.conversation() or ConversationRow(subject, conversation, 1, 1, 0, 0, 1, START_MS, START_MS)
-    rows, docs, postings = [], [], []
+    rows, docs = [], []
     for offset, text in enumerate(texts):
         seq, number = now.next_seq + offset, user.next_doc + offset
         at, words = sent_at_ms(seq), Counter(text.split())
@@ -75,15 +76,14 @@ def say(
                 length,
                 len(text),
                 signals=0,
+                words=pack_words(words),
             )
         )
-        postings += [(subject, "message", word, number, count) for word, count in words.items()]
     last_at = sent_at_ms(now.next_seq + len(texts) - 1)
     view.save_user(replace(user, next_doc=user.next_doc + len(texts), version=user.version + 1), START_MS)
     view.save_conversation(replace(now, next_seq=now.next_seq + len(texts), last_at=last_at))
     view.add_messages(rows)
     view.add_docs(docs)
-    view.add_postings(postings)
     return [row.message for row in rows]
 
 
@@ -153,10 +153,10 @@ def learn(view: WriteView, value: str, **address: str | bool) -> FactRow:
                 chars=len(fact.text),
                 signals=0,
                 unscoped=row.unscoped,
+                words=pack_words(words),
             )
         ]
     )
-    view.add_postings((fact.subject, "fact", word, row.doc, count) for word, count in words.items())
     view.add_fact(row)
     view.add_derivations([Derivation("fact", fact.id, "message", subject, conversation, message.seq, message.seq)])
     return row

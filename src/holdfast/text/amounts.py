@@ -71,6 +71,11 @@ def holds_numbers(said: str, language: str, quoted: str, code: str, dates: Colle
     return all(str(number) in known | dated or number <= most for number in _spelled(said, language))
 
 
+def says_number(number: str, text: str, code: str) -> bool:
+    """Whether *text* holds a number that is given in digits, in digits or in words of its language."""
+    return bool(_readings(number) & set(_known(text, code)))
+
+
 def _known(quoted: str, code: str) -> Iterator[str]:
     """Yield the numbers that are quoted, in digits or words."""
     for found in _NUMBER.finditer(quoted):
@@ -90,6 +95,11 @@ def _known(quoted: str, code: str) -> Iterator[str]:
         starts = len(word) >= _LEAST_PREFIX and any(one.startswith(word) for one in heard)
         if word in heard or starts or (code in _WIDE and word in plain):
             yield _plain(str(value))
+        if word in heard:  # "three thousand"
+            ends = [found.end() for found in re.finditer(rf"\b{word}\b", plain)]
+            yield from (
+                _plain(f"{value * times:.3f}") for words, times in _MANY if any(words.match(plain, end) for end in ends)
+            )
     yield from (str(number) for number, words in _TIMES if words.search(quoted))
 
 
