@@ -24,10 +24,20 @@ from ..reports import BackfillReport, DigestReport, Receipt, UserKey
 from ..scope import checked_name
 from ..text.validate import MessageLike, checked_messages
 from ..types import ApiKey, Message, NewKey, Role
-from .calls import OWN, RAW, Call, ConversationScope, UserScope, idempotency_key_of, part, processed, user_scope
-from .following import Following
-from .values import NotAllowed, message_body
-from .wire import Wire
+from .calls import (
+    OWN,
+    RAW,
+    Call,
+    ConversationScope,
+    NotAllowed,
+    UserScope,
+    idempotency_key_of,
+    message_body,
+    part,
+    processed,
+    user_scope,
+)
+from .wire import Following, Wire
 
 DIGEST_S = 50.0
 

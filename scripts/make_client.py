@@ -210,7 +210,7 @@ def imports(trees: list[ast.Module], body: ast.Module) -> Iterator[str]:
     used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
     used -= {node.name for node in body.body if isinstance(node, ast.ClassDef)}
     yield "from .calls import RAW, Call, cursor_of, idempotency_key_of, part, versions"
-    yield "from .values import refuse_function, value_of"
+    yield "from .calls import refuse_function, value_of"
     yield "from ..errors import NotFound"
     seen: set[str] = {"RAW", "Call", "cursor_of", "idempotency_key_of", "part", "versions", "NotFound"}
     for module, tree in zip(("", *DOOR_MODULES), trees, strict=True):
@@ -301,7 +301,7 @@ def render_async(sync: str) -> str:
         bodies.append(ast.unparse(ast.fix_missing_locations(made)))
     rest = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign)]
     head = "\n".join(line for line in rest if "__future__" not in line)
-    head = head.replace("import Wire", "import AsyncWire").replace("import Following", "import AsyncFollowing")
+    head = head.replace("import Following, Wire", "import AsyncFollowing, AsyncWire")
     return tidy(HEADS["aio"] + head + "\n\n\n" + "\n\n\n".join(bodies) + "\n", "aio")
 
 

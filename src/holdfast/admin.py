@@ -18,7 +18,7 @@ from .errors import BadInput, ConfigError, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.queue import as_listed
 from .jobs.usage import usage_of_all
-from .llm.addresses import address_for_key
+from .llm.guard import address_for_key
 from .llm.sealing import Keyring, Master
 from .observer import Watcher
 from .privacy.ledger import KINDS

@@ -18,7 +18,7 @@ from .context.result import Context
 from .engine import Engine
 from .errors import BadInput, Conflict
 from .ingest.append import rate_reply
-from .privacy.branches import beginning_of_branch, load_branches
+from .privacy.forget import beginning_of_branch, load_branches
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
 from .scope import SELF, Scope, checked_name, conversation_names
 from .store import ConversationRow

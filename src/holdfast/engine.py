@@ -48,13 +48,12 @@ from .jobs.model_client import ModelClient
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
-from .jobs.upkeep import Upkeep
+from .jobs.upkeep import Reembedding, Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
 from .jobs.user_work import UserModels, UserWork
-from .jobs.vectors import Reembedding
 from .jobs.worker import Workers, drain
 from .llm import from_address
-from .llm.addresses import Address
+from .llm.guard import Address
 from .llm.protocol import LanguageModel
 from .observer import Observer, observed
 from .privacy.consent import ConsentChoices

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast.bench.consolidation import Consolidation, fill, load_consolidation, rank_by_words, score
-from holdfast.bench.questions import BadData
+from holdfast.bench.datasets import BadData
 from holdfast.cli import main
 from holdfast.memory import Memory
 from holdfast.testing.embedder import HashEmbedder

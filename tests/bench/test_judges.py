@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bench.datasets import find_wrong_keys, load_benchmark
-from holdfast.bench.judges import (
+from holdfast.bench.answers import (
     Judge,
     f1,
     judge_prompts,
@@ -23,7 +22,7 @@ from holdfast.bench.judges import (
     score_by_rule,
     score_ordering,
 )
-from holdfast.bench.questions import BadData, Benchmark, Question, Sample
+from holdfast.bench.datasets import BadData, Benchmark, Question, Sample, find_wrong_keys, load_benchmark
 from holdfast.text.render import parse_blocks
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.bench.datasets import load_benchmark
-from holdfast.bench.questions import BadData
+from holdfast.bench.datasets import BadData, load_benchmark
 from holdfast.errors import BadInput
 
 LOCOMO = [

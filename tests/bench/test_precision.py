@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Memory
+from holdfast.bench.datasets import BadData
 from holdfast.bench.precision import (
     Harness,
     HoldfastSearch,
@@ -18,7 +19,6 @@ from holdfast.bench.precision import (
     run_cases,
     run_sessions,
 )
-from holdfast.bench.questions import BadData
 from holdfast.cli import main
 from holdfast.errors import BadInput
 

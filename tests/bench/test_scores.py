@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bench.questions import ChatLine, Question
+from holdfast.bench.datasets import ChatLine, Question
 from holdfast.bench.scores import (
     OVERALL,
     Relevances,

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import HoldfastError, Memory, errors, strategies
 from holdfast.client import AsyncClient, Client, NotAllowed, TooOften, Unreachable
-from holdfast.client.values import of_problem, value_of
+from holdfast.client.calls import of_problem, value_of
 from holdfast.context.named import as_strategy, strategy_text
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound, StoreBusy, TooLarge
 from holdfast.integrations.calls.strategies import KINDS

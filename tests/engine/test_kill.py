@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from holdfast.jobs import facts, summaries, vectors
+from holdfast.jobs import facts, summaries, upkeep
 from holdfast.store import Store, WriteView
 
 from .crowd import assert_sound, digest, dying_at, ended, kill, open_memory, settle, spawn, talk, told
@@ -47,7 +47,7 @@ FAILPOINTS = [
     (facts, "ground"),
     (summaries, "summarize_chunk"),
     (summaries, "summarize_level"),
-    (vectors, "quantize"),
+    (upkeep, "quantize"),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import ConfigError
 from holdfast.llm import Answer, ModelError, Request, model, model_of
-from holdfast.llm.addresses import PROVIDERS, find_address
+from holdfast.llm.guard import PROVIDERS, find_address
 from holdfast.testing.model import ModelServer
 
 ASKED = Request(layer="facts", system="Read.", text="I moved.", prompt="abc")

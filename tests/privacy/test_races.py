@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.jobs import facts, summaries, vectors
+from holdfast.jobs import facts, summaries, upkeep
 from holdfast.testing.embedder import HashEmbedder
 
 from .looking import USER, rows
@@ -26,7 +26,7 @@ ERASURES: dict[str, Callable[[Memory], Any]] = {
     "opt-out": lambda memory: memory.user(USER).opt_out(),
 }
 # Where a job stands between its snapshot and its transaction.
-STEPS = [(facts, "ground"), (summaries, "summarize_chunk"), (summaries, "summarize_level"), (vectors, "quantize")]
+STEPS = [(facts, "ground"), (summaries, "summarize_chunk"), (summaries, "summarize_level"), (upkeep, "quantize")]
 
 
 def open_memory(path: Path) -> Memory:

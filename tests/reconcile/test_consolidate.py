@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Fact, Memory
-from holdfast.reconcile.joining import joined_text
+from holdfast.reconcile.merging import joined_text
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
 

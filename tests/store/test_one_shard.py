@@ -74,7 +74,7 @@ FANS_OUT = {
 CALLERS = {
     "claim": {("jobs/queue.py", "claim")},
     "next_due_ms": {("jobs/queue.py", "claim")},
-    "users_to_embed": {("jobs/vectors.py", "order")},
+    "users_to_embed": {("jobs/upkeep.py", "order")},
     "users_with_faded": {("jobs/upkeep.py", "order")},
     "release_waiting": {("engine.py", "__init__"), ("engine.py", "keys_changed"), ("engine.py", "reload")},
     "any_provider_key": {("jobs/user_work.py", "any")},

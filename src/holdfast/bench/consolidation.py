@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..memory import Memory
 from ..text.terms import terms
-from .questions import BadData, ChatLine, Sample, read_json, require
+from .datasets import BadData, ChatLine, Sample, read_json, require
 from .retrieval import BaselineRanker
 
 SIZES = ("6k", "32k", "64k", "262k")

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from ..errors import BadInput
 from ..memory import Memory
 from ..types import Evidence
-from .questions import BadData, read_json, require
+from .datasets import BadData, read_json, require
 from .retrieval import OURS
 
 # As in the harness: the most beliefs, and the most open questions, of one context.

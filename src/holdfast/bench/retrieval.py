@@ -29,7 +29,7 @@ from ..errors import Conflict
 from ..memory import Memory
 from ..recall.search import REST
 from ..text.terms import terms
-from .questions import Benchmark, ChatLine, Question, Sample
+from .datasets import Benchmark, ChatLine, Question, Sample
 from .scores import OVERALL, Mean, Relevances, Row, auroc, averages, ranking_row, session_row, silence_curve
 
 OURS = "holdfast"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .questions import ChatLine, Question
+from .datasets import ChatLine, Question
 
 DEPTHS = (1, 5, 10, 20, 50)
 BUDGETS_TOKENS = (500, 1000, 2000, 4000)

@@ -22,7 +22,7 @@ from ..config import Config
 from ..errors import ConfigError
 from ..llm import Request, from_function
 from ..llm import model as model_at_provider
-from ..llm.addresses import PROVIDERS
+from ..llm.guard import PROVIDERS
 from .options import SettingsOptions
 from .output import GOOD, NAME, QUIET, STRONG, Screen, print_json
 from .terminal import MISSING, USAGE, CommandError, one_line, seconds, to_json

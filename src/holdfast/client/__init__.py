@@ -16,8 +16,8 @@ except ModuleNotFoundError as error:
     raise ImportError("holdfast.client needs httpx2: pip install 'holdfast[client]'") from error
 
 from .aio import AsyncAdmin, AsyncApiKeys, AsyncClient, AsyncConversation, AsyncPrompts, AsyncUser
+from .calls import NotAllowed, TooOften, Unreachable
 from .sync import Admin, ApiKeys, Client, Conversation, Prompts, User
-from .values import NotAllowed, TooOften, Unreachable
 
 del _httpx2
 

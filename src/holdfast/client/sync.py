@@ -69,17 +69,19 @@ from .calls import (
     RAW,
     Call,
     ConversationScope,
+    NotAllowed,
     UserScope,
     cursor_of,
     idempotency_key_of,
+    message_body,
     part,
     processed,
+    refuse_function,
     user_scope,
+    value_of,
     versions,
 )
-from .following import Following
-from .values import NotAllowed, message_body, refuse_function, value_of
-from .wire import Wire
+from .wire import Following, Wire
 
 DIGEST_S = 50.0
 

@@ -17,8 +17,8 @@ from ..reconcile.archive import request_upkeep
 from ..reconcile.compare import in_first_person
 from ..reconcile.decide import Address, Claim
 from ..reconcile.learn import MatchHints, embed_sentences, learn
+from ..reconcile.merging import move_facts
 from ..reconcile.registry import Registry, matches_blocked_topic
-from ..reconcile.subjects import move_facts
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names

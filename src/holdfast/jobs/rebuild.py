@@ -42,7 +42,7 @@ from .model_client import CallDeferred, CallTotals
 from .model_reader import Excerpt, ModelReader, read_upto
 from .queue import Dependencies, range_of, scope_of
 from .summaries import into_index, order_story
-from .vectors import BATCH_DOCS, EmbedDocs, add_vectors, docs_in_range
+from .upkeep import BATCH_DOCS, EmbedDocs, add_vectors, docs_in_range
 
 LAYERS = ("facts", "episodes", "summaries", "meta", "vectors", "chunk")
 CHUNK_LAYERS = ("summaries", "facts", "episodes")

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from ..config import Config
 from ..errors import HoldfastError
 from ..llm import from_address
-from ..llm.addresses import Address, address_for_key
-from ..llm.guard import Guard
+from ..llm.guard import Address, Guard, address_for_key
 from ..llm.protocol import Answer, LanguageModel, ModelError, Request
 from ..llm.sealing import Keyring, keyring
 from ..reconcile.archive import CONSOLIDATE, UPKEEP
@@ -31,8 +30,7 @@ from .model_reader import ModelReader, ReadMessages
 from .queue import Dependencies, Handler, ReadMode, scope_of
 from .rebuild import RangeWriter, Rebuilder, ResummarizeRange
 from .summaries import RESUMMARIZE, CloseChunks, ReadEpisodes, TellStory
-from .upkeep import Consolidate, Upkeep
-from .vectors import EmbedDocs
+from .upkeep import Consolidate, EmbedDocs, Upkeep
 
 # All kinds of jobs in the order of their cost: cheap and urgent work first.
 KINDS = ("extract", "read", "episodes", RESUMMARIZE, "chunk", "story", CONSOLIDATE, UPKEEP, "embed")

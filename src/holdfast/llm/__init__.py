@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import Config
 from ..errors import ConfigError
 from ..text.terms import count_tokens
-from .addresses import Address, Retention, find_address
+from .guard import Address, Retention, find_address
 from .protocol import Answer, BadAnswer, LanguageModel, ModelError, Request
 
 if TYPE_CHECKING:

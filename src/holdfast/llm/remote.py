@@ -30,7 +30,7 @@ from pydantic_ai.settings import ModelSettings
 from ..errors import ConfigError
 from ..text.terms import count_tokens
 from ..types import Secret
-from .addresses import Address
+from .guard import Address
 from .guarded_http import AddressRefused, guarded_client
 from .protocol import Answer, Finish, ModelError, Request
 

@@ -10,7 +10,7 @@ from ..digest.mentions import SubjectNames, without_owner
 from ..errors import BadInput, Conflict, NotFound
 from ..jobs.facts import join_mentions, known_subjects
 from ..jobs.summaries import order_story
-from ..reconcile.subjects import move_facts
+from ..reconcile.merging import move_facts
 from ..reports import SubjectMerge
 from ..scope import SELF, Scope, subject_id
 from ..store import ReadView, Store, SubjectRow, UserRow, WriteView, effective_consent

@@ -1,5 +1,5 @@
 """
-Several sentences become one memory, and one memory becomes its sentences again.
+Several sentences become one memory, and its sentences again; two subjects become one.
 
 The sentences stay: as history with ``ended_because`` = ``merged``, which names the whole, and without a
 document.  The whole rests on every quote of theirs.  It is made of sentences only, never of other
@@ -8,8 +8,9 @@ wholes, so that taking it apart is one step.  All inside the caller's transactio
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import combinations
 
@@ -20,9 +21,8 @@ from ..clock import from_ms, to_ms
 from ..store import Derivation, FactOwner, FactRow, WriteView
 from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .archive import index_fact, strength_at, unindex_fact
-from .compare import may_join, reworded, same_words, sense
+from .compare import find_unfaithful, may_join, reworded, same_words, sense
 from .decide import MERGED, UNMERGED, may_merge
-from .joining import joined_text, may_be_one, told_of
 from .registry import normalize_value
 
 
@@ -339,3 +339,129 @@ def _clusters(
 def _kind(row: FactRow) -> tuple[str, bool, str, FactOwner]:
     fact: Fact = row.fact
     return (fact.subject, row.unscoped, fact.lifetime, row.owner)
+
+
+# A name: Python, C++, Node.js, PostgreSQL 15.
+_TOOL = r"(?-i:[A-Z][\w.+#-]*[\w+#])(?: \d+(?:\.\d+)*)?"
+_PART = r"(?:back-?end|front-?end|API)"
+_USES = re.compile(
+    rf"uses (?P<tool>{_TOOL})(?: with (?P<beside>{_TOOL}))?(?: for (?:(?:the|their) )?(?P<part>{_PART})(?: development)?)?",
+    re.IGNORECASE,
+)
+_MADE_IN = re.compile(
+    rf"(?:(?:the|their) )?(?P<part>{_PART}) is in (?P<tool>{_TOOL})(?: with (?P<beside>{_TOOL}))?",
+    re.IGNORECASE,
+)
+_PREFERS = re.compile(rf"prefers (?P<tool>{_TOOL}) over (?P<less>{_TOOL})", re.IGNORECASE)
+_NEXT = re.compile(r", (?:and )?(?=prefers |uses )", re.IGNORECASE)
+_USER = re.compile(r"(?:the )?user (?=uses |prefers )", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a sentence tells of a tool: what it is used with and for, and over what it is preferred; empty for nothing."""
+
+    tool: str
+    uses: bool = False
+    beside: str = ""
+    part: str = ""
+    less: str = ""
+
+
+def told_of(text: str) -> tuple[Told, ...]:
+    """Return what a sentence tells of one tool, clause by clause; empty where any word of it says something else."""
+    plain = _USER.sub("", text.strip()).rstrip(".")
+    found = []
+    for clause in _NEXT.split(plain):
+        read = _USES.fullmatch(clause) or _MADE_IN.fullmatch(clause) or _PREFERS.fullmatch(clause)
+        if read is None:
+            return ()
+        words = {name: word or "" for name, word in read.groupdict().items()}
+        part = words.get("part", "")
+        words["part"] = part if part.isupper() else part.lower()
+        found.append(Told(**words, uses="less" not in words))
+    return tuple(found) if len({one.tool for one in found}) == 1 else ()
+
+
+def joined_text(sentences: Sequence[str]) -> str:
+    """Return the one sentence that says all of them, and no other word; empty where there is none."""
+    text = may_be_one(sentences)
+    return "" if not text or find_unfaithful(text, sentences) else text
+
+
+def may_be_one(sentences: Sequence[str]) -> str:
+    """Return one sentence for those about one tool; empty where they are not, or where one may replace another."""
+    parts = [told_of(sentence) for sentence in sentences]
+    if not all(parts) or len({one.tool for told in parts for one in told}) != 1:
+        return ""
+    all_told = [one for told in parts for one in told]
+    known = [_only(one.beside for one in all_told), _only(one.part for one in all_told if one.uses)]
+    less = _only(one.less for one in all_told)
+    if None in (*known, less) or not _are_of_one_use(all_told):
+        return ""
+    beside, part = known
+    tool = all_told[0].tool
+    used = f"Uses {tool}{beside and f' with {beside}'}{part and f' for {part} development'}"
+    clauses = [used] if any(one.uses for one in all_told) else []
+    text = ", ".join([*clauses, *([f"prefers {tool} over {less}"] if less else [])])
+    stop = "." if all(sentence.rstrip().endswith(".") for sentence in sentences) else ""
+    return text[:1].upper() + text[1:] + stop
+
+
+def _are_of_one_use(told: Iterable[Told]) -> bool:
+    """Whether no two tell of different uses: with one tool, and for one part that is not said to have it."""
+    return len({(one.beside, one.part) for one in told if one.beside or one.part}) < 2
+
+
+def _only(words: Iterable[str]) -> str | None:
+    """Return the one word that is told; empty for none, ``None`` for several."""
+    told = {word.casefold(): word for word in words if word}
+    return next(iter(told.values()), "") if len(told) < 2 else None
+
+
+def move_facts(view: WriteView, subject: str, into: str, now_ms: int) -> tuple[list[FactRow], list[FactRow]]:
+    """
+    Move every fact about *subject* to *into*, live and past.
+
+    Returns:
+        The facts that moved, and those of either that are replaced, or said twice, by that.
+    """
+    view = view.at(None, None)
+    rows = [row for row in view.all_facts() if row.fact.subject == subject]
+    ended: list[FactRow] = []
+    for row in sorted(rows, key=lambda row: (row.stated_at, row.stated_seq, row.fact.id)):
+        unindex_fact(view, row)
+        beside = view.of_owner(row.owner)
+        there = beside.fact_at(into, row.fact.category, row.slot_key, row.slot_value) if row.fact.live else None
+        moved = replace(row, fact=replace(row.fact, subject=into), doc=0)
+        if there is not None:
+            ended.append(_meet(view, moved, there, now_ms))
+            continue
+        view.move_fact(row, into)
+        view.update_fact(index_fact(view, moved, now_ms))
+    return rows, ended
+
+
+def _meet(view: WriteView, row: FactRow, there: FactRow, now_ms: int) -> FactRow:
+    """Let a live fact, whose *row* has the new subject, meet the one at its address there; return the one that ends."""
+    old = view.fact(row.fact.id) or row
+    if normalize_value(row.fact.value) == normalize_value(there.fact.value) and row.fact.kind == there.fact.kind:
+        for older in view.replaced_by(old.fact.subject, row.fact.id):
+            view.update_fact(replace(older, fact=replace(older.fact, superseded_by=there.fact.id)))
+        view.remove_fact(old)
+        add_quotes(view, there, row.fact.evidence, now_ms)
+        view.update_fact(replace(there, unscoped=there.unscoped or row.unscoped))
+        return old
+    wins = (row.stated_at, row.stated_seq) > (there.stated_at, there.stated_seq)
+    newer, older = (row, there) if wins else (there, row)
+    until = max(newer.fact.valid_from, older.fact.valid_from)
+    closed = replace(older.fact, valid_to=until, ended_because="replaced", superseded_by=newer.fact.id)
+    if wins:
+        unindex_fact(view, there)
+        view.update_fact(replace(there, fact=closed, ended_at=now_ms, doc=0))
+        view.move_fact(old, row.fact.subject)
+        view.update_fact(index_fact(view, row, now_ms))
+        return there
+    view.update_fact(replace(old, fact=replace(closed, subject=old.fact.subject), ended_at=now_ms, doc=0))
+    view.move_fact(old, row.fact.subject)
+    return row

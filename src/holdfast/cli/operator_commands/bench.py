@@ -13,7 +13,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from ...bench.answers import AnsweredQuestion, AnswerRun, build_answer_report, format_answer_table
+from ...bench.answers import AnsweredQuestion, AnswerRun, build_answer_report, format_answer_table, load_prompts
 from ...bench.beliefs import RATES, BeliefScores, HonestModel, run_story
 from ...bench.consolidation import (
     SIZES,
@@ -24,10 +24,8 @@ from ...bench.consolidation import (
     rank_by_words,
     score,
 )
-from ...bench.datasets import find_wrong_keys, load_benchmark
-from ...bench.judges import load_prompts
+from ...bench.datasets import Benchmark, find_wrong_keys, load_benchmark
 from ...bench.precision import HoldfastSearch, build_precision_report, load_precision, run_cases, run_sessions
-from ...bench.questions import Benchmark
 from ...bench.retrieval import (
     OURS,
     PEERS,
