@@ -61,6 +61,7 @@ FRAMEWORKS = {
     "strands": Framework("Strands", "strands", ("strands-agents",), "strands.md"),
     "haystack": Framework("Haystack", "haystack", ("haystack-ai",), "haystack.md"),
     "crewai": Framework("CrewAI", "crewai", ("crewai",), "crewai.md"),
+    "agno": Framework("Agno", "agno", ("agno",), "agno.md", ("agno[sqlite]", "greenlet")),
     "litellm": Framework("LiteLLM", "litellm", ("litellm",), "litellm.md", ("litellm[proxy]",)),
     "pipecat": Framework("Pipecat", "pipecat", ("pipecat-ai",), "pipecat.md"),
     "livekit": Framework("LiveKit Agents", "livekit", ("livekit-agents",), "livekit.md"),

@@ -16,7 +16,7 @@ import pytest
 from holdfast import Memory
 from holdfast.cli.app import command
 from holdfast.cli.user_commands.hook import AGENTS
-from holdfast.integrations.agent_hooks import project_of, read_event
+from holdfast.integrations.agents.hooks import project_of, read_event
 
 from .conftest import Holdfast, Run, started
 

@@ -12,8 +12,9 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 ADAPTERS = {
     "agent_framework": ("agent_framework", "agent-framework"),
-    "anthropic_memory": ("anthropic", "anthropic"),
-    "claude_agent": ("claude_agent_sdk", "claude-agent"),
+    "agno": ("agno", "agno"),
+    "agents.memory_tool": ("anthropic", "anthropic"),
+    "agents.claude": ("claude_agent_sdk", "claude-agent"),
     "crewai": ("crewai", "crewai"),
     "google_adk": ("google.adk", "google-adk"),
     "haystack": ("haystack", "haystack"),

@@ -92,7 +92,7 @@ def run(
     """
     try:
         given = getattr(sys.stdin, "buffer", sys.stdin)  # JSON is UTF-8, whatever the terminal is
-        hooks = load_module("holdfast.integrations.agent_hooks", "`holdfast hook run`", "install Holdfast again")
+        hooks = load_module("holdfast.integrations.agents.hooks", "`holdfast hook run`", "install Holdfast again")
         event = hooks.read_event(json.loads(given.read(MAX_INPUT_BYTES)))
         if event is None:
             return 0

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from ...aio import AsyncMemory
-from ...memory import Memory
-from ..common import AdapterMemory, MemoryBlocks, missing_package
-from .turns import VoiceTurns
+from ..common import MemoryBlocks, missing_package
+from .turns import VoiceMemory
 
 try:
     from livekit.agents import Agent
@@ -26,54 +24,15 @@ except ImportError as error:
 __all__ = ["MemoryAgent"]
 
 
-class MemoryAgent(Agent):  # type: ignore[misc]
+class MemoryAgent(VoiceMemory, Agent):  # type: ignore[misc]
     """
     An agent with a memory; what is overridden calls ``super()``.
 
-    ``milliseconds`` holds what memory has cost each of the last turns.
-
-    Args:
-        memory: a `Memory` or an `AsyncMemory`.
-        user: who speaks, such as the identity of the participant.
-        conversation: the conversation, such as the name of the room.
-        org: the tenant.
-        bot: the assistant.
-        subject: whom or what the conversation is about, when that is not the user.
-        budget_tokens: what memory may add to a prompt; ``Config.budget_tokens`` when not given.
-        read: ``False`` to store only.
-        write: ``False`` to read only.
-        options: passed on to LiveKit's agent.
+    Its arguments are those of `VoiceMemory`; others are passed on to LiveKit's agent.
     """
 
-    def __init__(
-        self,
-        memory: Memory | AsyncMemory,
-        *,
-        user: str,
-        conversation: str,
-        org: str = "default",
-        bot: str = "default",
-        subject: str | None = None,
-        budget_tokens: int | None = None,
-        read: bool = True,
-        write: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        members = AdapterMemory(
-            memory,
-            user=user,
-            org=org,
-            bot=bot,
-            subject=subject,
-            budget_tokens=budget_tokens,
-            read=read,
-            write=write,
-        )
-        self._turns = VoiceTurns(members, members.checked_user(), conversation)
-        self.milliseconds = self._turns.milliseconds
-        self._heard: Any = None  # the session whose messages are stored
-        self._leaving = False
+    _heard: Any = None  # the session whose messages are stored
+    _leaving = False
 
     async def on_enter(self) -> None:
         """Begin to store what is said, from here on."""
@@ -83,10 +42,6 @@ class MemoryAgent(Agent):  # type: ignore[misc]
     async def on_exit(self) -> None:
         """Wait until all that was said is stored; once this agent's last words are said, another one has the session."""
         self._leaving = True
-        await self._turns.flush()
-
-    async def flush(self) -> None:
-        """Wait until all that was said is stored."""
         await self._turns.flush()
 
     async def llm_node(self, chat_ctx: ChatContext, tools: Any, model_settings: Any) -> AsyncGenerator[Any, None]:

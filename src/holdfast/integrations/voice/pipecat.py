@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...aio import AsyncMemory
-from ...memory import Memory
 from ...text.validate import joined_text
-from ..common import AdapterMemory, MemoryBlocks, missing_package
-from .turns import VoiceTurns
+from ..common import MemoryBlocks, missing_package
+from .turns import VoiceMemory
 
 try:
     from pipecat.frames.frames import CancelFrame, EndFrame, Frame, LLMContextFrame
@@ -29,60 +27,16 @@ except ImportError as error:
 __all__ = ["MemoryProcessor"]
 
 
-class MemoryProcessor(FrameProcessor):  # type: ignore[misc]
+class MemoryProcessor(VoiceMemory, FrameProcessor):  # type: ignore[misc]
     """
     A processor between the aggregator of the user's words and the model.
 
-    ``milliseconds`` holds what memory has cost each of the last turns.
-
-    Args:
-        memory: a `Memory` or an `AsyncMemory`.
-        user: who speaks.
-        conversation: the conversation, such as the id of the call.
-        org: the tenant.
-        bot: the assistant.
-        subject: whom or what the conversation is about, when that is not the user.
-        budget_tokens: what memory may add to a prompt; ``Config.budget_tokens`` when not given.
-        read: ``False`` to store only.
-        write: ``False`` to read only.
-        options: passed on to Pipecat's processor.
+    Its arguments are those of `VoiceMemory`; others are passed on to Pipecat's processor.
     """
-
-    def __init__(
-        self,
-        memory: Memory | AsyncMemory,
-        *,
-        user: str,
-        conversation: str,
-        org: str = "default",
-        bot: str = "default",
-        subject: str | None = None,
-        budget_tokens: int | None = None,
-        read: bool = True,
-        write: bool = True,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        members = AdapterMemory(
-            memory,
-            user=user,
-            org=org,
-            bot=bot,
-            subject=subject,
-            budget_tokens=budget_tokens,
-            read=read,
-            write=write,
-        )
-        self._turns = VoiceTurns(members, members.checked_user(), conversation)
-        self.milliseconds = self._turns.milliseconds
 
     def listen(self, assistant: Any) -> None:
         """Store what *assistant*, the aggregator of the replies, has heard being said."""
         assistant.add_event_handler("on_assistant_turn_stopped", self._replied)
-
-    async def flush(self) -> None:
-        """Wait until all that was said is stored."""
-        await self._turns.flush()
 
     async def process_frame(self, frame: Frame, direction: FrameDirection) -> None:
         """Put what memory has into the context of a question, and pass every other frame on."""

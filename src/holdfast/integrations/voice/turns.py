@@ -6,7 +6,10 @@ import asyncio
 import logging
 import time
 from collections import deque
+from typing import Any
 
+from ...aio import AsyncMemory
+from ...memory import Memory
 from ...types import Message
 from ..calls.turns import INCOMPLETE
 from ..common import AdapterMemory, MemoryBlocks, in_thread
@@ -60,3 +63,55 @@ class VoiceTurns:
             await in_thread(self._members.record, self._conversation, [(key, message)], self._user)
         except Exception as error:  # noqa: BLE001 - nobody asks how this ended
             log.warning("what was said in a turn by voice is not stored: %s", type(error).__name__)
+
+
+class VoiceMemory:
+    """
+    The part of a voice framework's own class that has a memory: mixed in before that class.
+
+    ``milliseconds`` holds what memory has cost each of the last turns.
+
+    Args:
+        memory: a `Memory` or an `AsyncMemory`.
+        user: who speaks.
+        conversation: the conversation, such as the id of the call or the name of the room.
+        org: the tenant.
+        bot: the assistant.
+        subject: whom or what the conversation is about, when that is not the user.
+        budget_tokens: what memory may add to a prompt; ``Config.budget_tokens`` when not given.
+        read: ``False`` to store only.
+        write: ``False`` to read only.
+        options: passed on to the framework's class.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        user: str,
+        conversation: str,
+        org: str = "default",
+        bot: str = "default",
+        subject: str | None = None,
+        budget_tokens: int | None = None,
+        read: bool = True,
+        write: bool = True,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        members = AdapterMemory(
+            memory,
+            user=user,
+            org=org,
+            bot=bot,
+            subject=subject,
+            budget_tokens=budget_tokens,
+            read=read,
+            write=write,
+        )
+        self._turns = VoiceTurns(members, members.checked_user(), conversation)
+        self.milliseconds = self._turns.milliseconds
+
+    async def flush(self) -> None:
+        """Wait until all that was said is stored."""
+        await self._turns.flush()

@@ -10,7 +10,7 @@ from anthropic.tools import ToolError
 from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 
 from holdfast import Memory
-from holdfast.integrations.anthropic_memory import KNOWN, AsyncHoldfastMemoryTool, HoldfastMemoryTool
+from holdfast.integrations.agents.memory_tool import KNOWN, AsyncHoldfastMemoryTool, HoldfastMemoryTool
 
 PATHS = ["/memories/a.md", "/memories/b.md", "/memories/notes/c.md", "/memories/x/y/z.md"]
 TEXTS = ["", "one\n", "one\ntwo\nthree\n", "two two", "no end", "ünï\n\n日本\n"]

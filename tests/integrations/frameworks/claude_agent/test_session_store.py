@@ -9,7 +9,7 @@ from claude_agent_sdk import get_session_messages_from_store, project_key_for_di
 from claude_agent_sdk.testing import run_session_store_conformance
 
 from holdfast import Memory
-from holdfast.integrations.claude_agent import HoldfastSessionStore
+from holdfast.integrations.agents.claude import HoldfastSessionStore
 
 KEY = {"project_key": "shop", "session_id": "11111111-2222-4333-8444-555555555555"}
 TRANSCRIPT = [

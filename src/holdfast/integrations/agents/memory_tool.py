@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ..aio import AsyncMemory
-from ..memory import Memory
-from .common import AdapterMemory, ItemsOf, StateChange, in_thread, missing_package
+from ...aio import AsyncMemory
+from ...memory import Memory
+from ..common import AdapterMemory, ItemsOf, StateChange, in_thread, missing_package
 
 try:
     from anthropic.tools import ToolError

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
-from ..aio import AsyncMemory
-from ..memory import Memory
-from ..scope import Scope
-from ..types import Message
-from .common import AdapterMemory, FrameworkState, ItemsOf, StateChange, conversation_name, in_thread, missing_package
+from ...aio import AsyncMemory
+from ...memory import Memory
+from ...scope import Scope
+from ...types import Message
+from ..common import AdapterMemory, FrameworkState, ItemsOf, StateChange, conversation_name, in_thread, missing_package
 
 try:
     from claude_agent_sdk import fold_session_summary

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ..conversation import Conversation
-from ..errors import BadInput
-from ..memory import Memory
-from ..types import Message
-from .common import AdapterMemory, short_key
+from ...conversation import Conversation
+from ...errors import BadInput
+from ...memory import Memory
+from ...types import Message
+from ..common import AdapterMemory, short_key
 
 __all__ = ["HookEvent", "handle_event", "read_event"]
 
