@@ -226,6 +226,11 @@ class Fact:
                 return fact
         return None
 
+    def __repr__(self) -> str:
+        whom = "" if self.subject == "self" else f"{self.subject}: "
+        ended = f", {self.ended_because.replace('_', ' ')}" if self.ended_because else ""
+        return f"<Fact {_brief(self.text)} ({whom}{'/'.join(filter(None, (self.category, self.key)))}{ended})>"
+
     @property
     def live(self) -> bool:
         """Whether it is believed now."""
@@ -248,6 +253,11 @@ class Fact:
         quotes = [(e.conversation, e.seq, e.start) for e in self.evidence]
         seen = [self.id, self.value, self.text, ended, self.ended_because, self.superseded_by, quotes, self.importance]
         return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]
+
+
+def _brief(text: str) -> str:
+    """Return the text in quotes, cut to a length that a line can hold."""
+    return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
 def label_of(kind: FactKind, category: str) -> Label:
@@ -328,6 +338,11 @@ class FactChange:
     fact: Fact | None
     previous: Fact | None = None
     reason: str = ""
+
+    def __repr__(self) -> str:
+        now = f" {_brief(self.fact.text)}" if self.fact else ""
+        was = f", was {_brief(self.previous.text)}" if self.previous else ""
+        return f"<FactChange {self.op}{now}{was}{self.reason and ': ' + self.reason}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +472,10 @@ class Hit:
     subject: str = ""
     replaced_by: str = ""
     relevance: float = 0.0
+
+    def __repr__(self) -> str:
+        where = f" (message {self.seq} of {self.conversation})" if self.kind == "message" else ""
+        return f"<Hit {self.kind} {_brief(self.text)}{where}, relevance {self.relevance:.2f}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from itertools import pairwise
 
 import pytest
 
+from holdfast import Memory
 from holdfast.clock import from_ms, to_ms
 from holdfast.errors import ConfigError
 from holdfast.reconcile.decide import Claim, decide
 from holdfast.reconcile.learn import with_opposites
 from holdfast.reconcile.registry import Registry, normalize_value, parse, registry
-from holdfast.types import Candidate, Evidence
+from holdfast.types import Candidate, Evidence, Hit
 
 START = to_ms(datetime(2026, 1, 1, tzinfo=UTC))
 REGISTRY = Registry(
@@ -278,3 +279,27 @@ def test_what_is_taken_back_held_for_a_while_too(beliefs):
     (row,) = beliefs.rows.values()
 
     assert row.fact.valid_from < row.fact.valid_to
+
+
+def test_facts_changes_and_hits_print_as_one_short_line():
+    """A list of facts is the first thing that one prints."""
+    with Memory() as memory:
+        chat, kim = memory.conversation("web-42", user="kim"), memory.user("kim")
+        chat.record("I live in Leeds. My sister Eva is a vet.", "Noted.")
+        moved = chat.record("I moved to Hull.").changes
+
+        assert repr(kim.facts("home")) == "[<Fact 'Lives in Hull.' (home/lives_in)>]"
+        assert repr(kim.history("home")[0]) == "<Fact 'Lives in Leeds.' (home/lives_in, replaced)>"
+        assert "<Fact 'Eva works as a vet.' (eva: work/works_as)>" in repr(kim.facts())
+        assert repr(moved) == "(<FactChange replaced 'Lives in Hull.', was 'Lives in Leeds.'>,)"
+        hits = kim.search("Where do I live?")
+        assert {repr(hit).partition(", relevance ")[0] for hit in hits} >= {
+            "<Hit fact 'Lives in Hull.'",
+            "<Hit message 'I moved to Hull.' (message 3 of web-42)",
+        }
+
+
+def test_a_long_message_prints_as_its_beginning():
+    hit = Hit("message", "m1", "word " * 100_000, 1.0, None, "web-42", 1)
+
+    assert len(repr(hit)) < 200

@@ -11,6 +11,7 @@ command is run.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import MutableMapping, Sequence
 from typing import Any
@@ -38,6 +39,18 @@ SECRET_NAMES = (
     "GEMINI_API_KEY",
 )
 _MAX_SECRET_CHARS = 65_536
+# What the parser says in the words of its own library, and what we say instead.
+_EXTRA = re.compile(r"got unexpected extra argument(?:s|\(s\))? \((.+)\)$", re.DOTALL)
+_BOUNDS = re.compile(
+    r"invalid value for '([^']+)'(?: / '[^']+')*(?: \(env var: '\w+'\))?: Input should be "
+    r"(greater than or equal to|less than or equal to|a valid \w+)(?:, unable to parse .*)?( [-\d.]+)?$"
+)
+_PLAIN = {
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+}
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -81,17 +94,25 @@ def _usage_error(error: Exception) -> CommandError:
     """Keep typer's message for a wrong option or argument, and say where to look."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "holdfast"
+    hint = f"`{path} --help` shows the options and an example"
     message = str(getattr(error, "format_message", lambda: str(error))()).strip().rstrip(".")
     message = message[:1].lower() + message[1:] if message else "a command is missing"
+    if extra := _EXTRA.match(message):
+        message = f"`{path}` has no use for {extra[1]}"
+        hint = f"put quotes around a text of several words; {hint}"
+    elif bounds := _BOUNDS.match(message):
+        message = f"{bounds[1]} must be {_PLAIN.get(bounds[2], bounds[2])}{bounds[3] or ''}"
     if (option := getattr(error, "param", None)) is not None and context is not None:
-        message += _file_place(context, option.name)
-    return CommandError("usage", message, hint=f"`{path} --help` shows the options and an example", exit_code=USAGE)
+        message += _place(context, option)
+    return CommandError("usage", message, hint=hint, exit_code=USAGE)
 
 
-def _file_place(context: Any, option: str) -> str:
-    """Return the settings file with the table of the command when a default of *option* is from it."""
-    source = context.get_parameter_source(option)
-    return f" (in {context.params['config']})" if getattr(source, "name", "") == "DEFAULT_MAP" else ""
+def _place(context: Any, option: Any) -> str:
+    """Return where the value of *option* is from, when the command line does not hold it: a settings file or a variable."""
+    source = getattr(context.get_parameter_source(option.name), "name", "")
+    if source == "DEFAULT_MAP":
+        return f" (in {context.params['config']})"
+    return f" (in {option.envvar})" if source == "ENVIRONMENT" else ""
 
 
 def read_secret_files(environ: MutableMapping[str, str]) -> None:

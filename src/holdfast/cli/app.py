@@ -141,9 +141,11 @@ class LazyGroup(TyperGroup):
         """Resolve as typer does, but suggest a command when the name is unknown."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-"):
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            whole = f"holdfast {self.prefix}"
-            hint = f"did you mean `{whole}{near[0]}`?" if near else f"`{whole}--help` lists the commands"
+            here = [self.prefix + word for word in difflib.get_close_matches(name, known, n=1, cutoff=0.5)]
+            near = [entry for entry in _TABLE if entry.split()[-1] == name] or here
+            hint = (
+                f"did you mean `holdfast {near[0]}`?" if near else f"`holdfast {self.prefix}--help` lists the commands"
+            )
             message = f"there is no command {self.prefix + name!r}"
             raise CommandError("unknown-command", message, hint=hint, exit_code=USAGE)
         return super().resolve_command(ctx, args)
@@ -224,7 +226,7 @@ def load_module(name: str, needed_by: str, hint: str) -> ModuleType:
 def load_command(name: str) -> Any:
     """Import a command's module and build the command from its function of the same name."""
     path, _ = _TABLE[name]
-    reinstall = "install it again: `pip install --force-reinstall holdfast`"
+    reinstall = "install Holdfast again, in a clone: `pip install --force-reinstall .`"
     module = load_module(f"{__package__}.{path}", f"`holdfast {name}`", reinstall)
     word = name.split()[-1]
     attribute = word.replace("-", "_")
