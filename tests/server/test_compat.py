@@ -170,3 +170,68 @@ def test_openmemorys_tools_speak_for_one_user(memory):
         "Error: No accessible memories found with provided IDs",
     )
     assert [fact.text for fact in memory.user("ana").facts()] == ["Is vegetarian."]
+
+
+def test_what_programs_of_litellm_send_is_answered_in_its_shape(app):
+    made = sent(app, "POST", "/v1/memory", {"key": "prefs", "value": "Wants metric units.", "user_id": "ana"})
+    whose = "?user_id=ana"
+
+    assert (made["key"], made["value"], made["user_id"], made["team_id"]) == (
+        "prefs",
+        "Wants metric units.",
+        "ana",
+        None,
+    )
+    assert app.post("/v1/memory", json={"key": "prefs", "value": "x", "user_id": "ana"}).status_code == 409
+    changed = sent(app, "PUT", "/v1/memory/prefs" + whose, {"value": "Wants miles.", "metadata": {"tag": [1]}})
+    assert changed["created_at"] == made["created_at"]
+    assert sent(app, "PUT", "/v1/memory/prefs", {"metadata": "m", "user_id": "ana"})["value"] == "Wants miles."
+    assert sent(app, "GET", "/v1/memory/prefs" + whose)["metadata"] == "m"
+    sent(app, "PUT", "/v1/memory/team%2Fhome" + whose, {"value": "Meets in Porto."})
+    assert sent(app, "GET", "/v1/memory/team%2Fhome" + whose)["value"] == "Meets in Porto."
+    page = sent(app, "GET", "/v1/memory" + whose + "&key_prefix=team&page_size=1")
+    assert ([row["key"] for row in page["memories"]], page["total"]) == (["team/home"], 1)
+    assert sent(app, "GET", "/v1/memory" + whose)["total"] == 2
+    assert sent(app, "GET", "/v1/memory" + whose + "&search=" + changed["memory_id"])["total"] == 1
+    assert sent(app, "GET", "/v1/memory?user_id=bo") == {"memories": [], "total": 0}
+    assert sent(app, "DELETE", "/v1/memory/prefs" + whose) == {"key": "prefs", "deleted": True}
+    assert app.get("/v1/memory/prefs" + whose).status_code == 404
+    assert sent(app, "PUT", "/v1/memory/prefs" + whose, {"value": "x"})["metadata"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"key": "k", "value": "v"}, "whose memory"),
+        ({"key": "k", "user_id": "ana"}, "value is missing"),
+        ({"value": "v", "user_id": "ana"}, "key is missing"),
+        ({"key": 1, "value": "v", "user_id": "ana"}, "key is missing"),
+        ({"key": "k", "value": "v" * 20_000, "user_id": "ana"}, "at most"),
+        ({"key": "k", "value": "v", "user_id": "ana", "metadata": "m" * 20_000}, "metadata"),
+        ({"key": "k", "value": "v", "user_id": 7}, "whose memory"),
+    ],
+)
+def test_a_text_that_cannot_be_stored_under_a_key_is_refused(app, memory, body, says):
+    answer = app.post("/v1/memory", json=body)
+
+    assert answer.status_code == 422
+    assert says in answer.text
+    assert not memory.user("ana").facts()
+
+
+def test_a_users_key_has_its_own_texts_alone(ask, memory):
+    client = ask("user", user="ana")
+    sent(client, "PUT", "/v1/memory/prefs", {"value": "Wants metric units."})
+
+    assert client.get("/v1/memory/prefs?user_id=bo").status_code == 422
+    assert [fact.value for fact in memory.user("ana").facts()] == ["Wants metric units."]
+    assert "metric" in str(memory.conversation("c", user="ana").context("Which units?").messages)
+
+
+def test_a_text_of_a_user_who_pauses_memory_is_not_stored(app, memory):
+    memory.user("ana").pause()
+    answer = app.post("/v1/memory", json={"key": "k", "value": "v", "user_id": "ana"})
+
+    assert answer.status_code == 409
+    memory.user("ana").resume()
+    assert sent(app, "GET", "/v1/memory?user_id=ana")["total"] == 0

@@ -51,7 +51,7 @@ class MemoryNotFoundError(NotFound, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Whose memory it is, in mem0's names."""
+    """The user, run, agent and app of a call, by mem0's names."""
 
     user_id: str | None = None
     agent_id: str | None = None
@@ -72,7 +72,7 @@ class Names:
 
     @property
     def owner(self) -> str:
-        """The user: an agent that no user is named with has a memory of its own, and so has an app, and a run."""
+        """The user; an agent, an app or a run that is named without one counts as a user."""
         if self.user_id:
             return self.user_id
         first = next(name for name in NAMES if getattr(self, name))
@@ -80,7 +80,7 @@ class Names:
 
     @property
     def conversation(self) -> str:
-        """The conversation; a run alone is its name."""
+        """The name of the conversation; a run that is named alone gives it."""
         inner = {name: getattr(self, name) for name in NAMES[1:] if getattr(self, name)}
         if not inner:
             return PLAIN
@@ -90,7 +90,7 @@ class Names:
 
     @staticmethod
     def fields(owner: str, conversation: str) -> dict[str, str]:
-        """Return the names that a user and a conversation stand for."""
+        """Return mem0's names for a user and a conversation."""
         found = dict(parse_qsl(owner[len(PREFIX) :])) if owner.startswith(PREFIX) else {"user_id": owner}
         if conversation.startswith(PREFIX):
             return found | dict(parse_qsl(conversation[len(PREFIX) :]))
@@ -163,7 +163,7 @@ class Mem0Memory:
         return {"results": [row for change in changes if (row := _result(names.owner, change))]}
 
     def _appended(self, names: Names, messages: list[Message]) -> Iterator[Receipt]:
-        """Append what the end of the conversation does not hold yet."""
+        """Append the messages that the end of the conversation does not hold yet."""
         chat = self._members.chat(names.conversation, names.owner)
         stored = [(one.role, one.content) for one in chat.load(last=len(messages))] if messages else []
         given = [(one.role, one.content) for one in messages]
@@ -192,7 +192,7 @@ class Mem0Memory:
         return found
 
     def _note(self, names: Names, facts: Sequence[Fact], extra: Row) -> None:
-        """Keep what the program gave with facts, until they or the user are erased."""
+        """Store the metadata that a program gave with facts, until they or the user are erased."""
         held = {key: value for key, value in extra.items() if value}
         if held and facts:
             change = {fact.id: json.dumps(held).encode() for fact in facts}
@@ -214,7 +214,7 @@ class Mem0Memory:
         show_expired: bool = False,
         **other: Any,
     ) -> dict[str, list[Row]]:
-        """Return the memories that the filters mean, the newest first."""
+        """Return the memories that match the filters, the newest first."""
         wanted, top_k = _filters(filters, other), other.pop("limit", top_k)
         _note_unused("get_all", other)
         rows = [row for owner in _owners(wanted) for row in self._rows(owner, self._user(owner).facts())]
@@ -259,7 +259,7 @@ class Mem0Memory:
         data: Any = None,
         **other: Any,
     ) -> Row:
-        """Replace the words of a memory, or what the program gave with it; its id stays."""
+        """Replace the words or the metadata of a memory; its id stays."""
         _note_unused("update", other)
         words = text if text is not None else data
         if words is None and metadata is None and expiration_date is _UNSET:
@@ -280,7 +280,7 @@ class Mem0Memory:
         return {"message": "Memory updated successfully!"}
 
     def _reworded(self, owner: str, fact: Fact, words: str) -> Fact:
-        """Give a fact other words: another value at its address, or a memory of its own in its place."""
+        """Change the words of a fact: write a new value at its address, or a new memory in its place."""
         user = self._user(owner)
         before, found, after = fact.text.partition(fact.value or fact.text)
         framed = found and words.startswith(before) and words.endswith(after) and len(words) > len(before + after)
@@ -299,7 +299,7 @@ class Mem0Memory:
         return {"message": "Memory deleted successfully!"}
 
     def _forget(self, owner: str, fact: Fact) -> None:
-        """Erase a fact, what it replaced, and what the program gave with them."""
+        """Erase a fact, the facts that it replaced, and their metadata."""
         scope = self._state.scope(None, owner)
         for version in self._versions(owner, fact):
             self._user(owner).forget(version.id)
@@ -485,7 +485,7 @@ def _change_row(owner: str, given: str, old: Fact | None, new: Fact | None) -> R
 
 
 def _opened(config: Any) -> doors.Memory:
-    """Open the store that the configuration names, with its model; what else it names is not needed."""
+    """Open the store and the model that a configuration names; ignore its other keys."""
     given = dict(config) if isinstance(config, Mapping) else {}
     own = given.pop("holdfast", None)
     place = own if isinstance(own, str) else os.environ.get("HOLDFAST_STORE", DEFAULT_STORE)
@@ -502,7 +502,7 @@ def _note_unused(call: str, other: Mapping[str, Any]) -> None:
 
 
 def _as_messages(given: Any, at: datetime | None) -> list[Message]:
-    """Return what a program adds as messages; instructions of the system are nobody's memory."""
+    """Return the messages that a program adds, without system instructions."""
     if isinstance(given, str):
         given = [{"role": "user", "content": given}]
     elif isinstance(given, Mapping):
@@ -627,7 +627,7 @@ class Mem0Client(Mem0Memory):
         return found
 
     def update(self, memory_id: str, options: Any = None, **given: Any) -> Row:  # type: ignore[override]
-        """Replace the words of a memory, or what the program gave with it; return it."""
+        """Replace the words or the metadata of a memory, and return it."""
         super().update(memory_id, **_with(options, given))
         return self.get(memory_id)
 

@@ -1,7 +1,8 @@
 """
-The routes of mem0's servers and of Zep's: their own clients work when their address is this one.
+The routes of mem0's servers, of Zep's, and of LiteLLM's memory: their own clients work when their address is this one.
 
-They are for programs that speak for users, which the bodies name; what is not among these routes is answered with 404.
+They are for programs that speak for users, which the bodies name; LiteLLM's are for users' keys as well.  What is not among
+these routes is answered with 404.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Annotated, Any
 from fastapi import Body, Header, Query, Request, Response
 
 from ..compat.filters import NAMES
+from ..compat.litellm import KeyValueMemory
 from ..compat.mem0 import Mem0Client
 from ..compat.zep import ZepShapes
 from ..errors import BadInput
 from .gate import Grant, Quotas, quota_exceeded
-from .routing import APP, OPERATOR, RouteTable
+from .routing import APP, OPERATOR, WHOLE_USER, RouteTable
 
 table = RouteTable()
 Row = dict[str, Any]
@@ -167,76 +169,55 @@ def _zep(request: Request) -> ZepShapes:
 ZEP, THREAD, GRAPH = "/api/v4", "/api/v4/threads/{thread_uuid:name}", "/api/v4/graphs/{graph_uuid:name}"
 
 
-@_add("POST", ZEP + "/users")
-def zep_create_user(request: Request, body: Given) -> Row:
-    """Note who a user is."""
-    return _zep(request).create_user(body)
+def _zep_route(method: str, path: str, answer: Callable[..., Row], name: str, summary: str) -> None:
+    """
+    Serve a call of `ZepShapes`, with the names in the path in their order.
+
+    ``POST`` and ``PATCH`` give it the body as well; ``…/list`` and lists the size of a page and the cursor.
+    """
+
+    def plain(request: Request) -> Row:
+        return answer(_zep(request), *request.path_params.values())
+
+    def with_body(request: Request, body: Given) -> Row:
+        return answer(_zep(request), *request.path_params.values(), body)
+
+    def paged(request: Request, page_size: Size = 50, cursor: PageCursor = None) -> Row:
+        return answer(_zep(request), *request.path_params.values(), page_size, cursor)
+
+    call = paged if path.endswith("/list") else with_body if method in ("POST", "PATCH") else plain
+    call.__name__, call.__doc__ = name, summary
+    _add(method, path)(call)
 
 
-@_add("POST", ZEP + "/users/list")
-def zep_list_users(request: Request, page_size: Size = 50, cursor: PageCursor = None) -> Row:
-    """Return one page of the users."""
-    return _zep(request).list_users(page_size, cursor)
-
-
-@_add("POST", ZEP + "/users/lookup")
-def zep_look_up_user(request: Request, body: Given) -> Row:
-    """Return the user of an id of the program's own."""
-    return _zep(request).user_of(body)
-
-
-@_add("GET", ZEP + "/users/{user_uuid:name}")
-def zep_get_user(request: Request, user_uuid: str) -> Row:
-    """Return a user."""
-    return _zep(request).get_user(user_uuid)
-
-
-@_add("PATCH", ZEP + "/users/{user_uuid:name}")
-def zep_update_user(request: Request, user_uuid: str, body: Given) -> Row:
-    """Note who a user is."""
-    return _zep(request).update_user(user_uuid, body)
-
-
-@_add("DELETE", ZEP + "/users/{user_uuid:name}")
-def zep_delete_user(request: Request, user_uuid: str) -> Row:
-    """Erase a user."""
-    return _zep(request).delete_user(user_uuid)
-
-
-@_add("POST", ZEP + "/threads")
-def zep_create_thread(request: Request, body: Given) -> Row:
-    """Begin a thread."""
-    return _zep(request).create_thread(body)
+EDGE, USER_OF_ZEP = GRAPH + "/edges/{edge_uuid:name}", ZEP + "/users/{user_uuid:name}"
+for _route in (
+    ("POST", ZEP + "/users", ZepShapes.create_user, "zep_create_user", "Note who a user is."),
+    ("POST", ZEP + "/users/list", ZepShapes.list_users, "zep_list_users", "Return one page of the users."),
+    ("POST", ZEP + "/users/lookup", ZepShapes.user_of, "zep_look_up_user", "Return the user of a program's own id."),
+    ("GET", USER_OF_ZEP, ZepShapes.get_user, "zep_get_user", "Return a user."),
+    ("PATCH", USER_OF_ZEP, ZepShapes.update_user, "zep_update_user", "Note who a user is."),
+    ("DELETE", USER_OF_ZEP, ZepShapes.delete_user, "zep_delete_user", "Erase a user."),
+    ("POST", ZEP + "/threads", ZepShapes.create_thread, "zep_create_thread", "Begin a thread."),
+    ("GET", THREAD, ZepShapes.get_thread, "zep_get_thread", "Return a thread."),
+    ("DELETE", THREAD, ZepShapes.delete_thread, "zep_delete_thread", "Erase a thread."),
+    ("GET", THREAD + "/context", ZepShapes.thread_context, "zep_thread_context", "Return what the next reply needs."),
+    ("GET", THREAD + "/summary", ZepShapes.thread_summary, "zep_thread_summary", "Return a thread's summary."),
+    ("POST", ZEP + "/graphs/lookup", ZepShapes.graph_of, "zep_look_up_graph", "Return the graph of a user."),
+    ("GET", GRAPH, ZepShapes.graph, "zep_get_graph", "Return the graph of a user."),
+    ("POST", GRAPH + "/context", ZepShapes.graph_context, "zep_graph_context", "Return what a question needs."),
+    ("POST", GRAPH + "/edges/list", ZepShapes.edges, "zep_list_edges", "Return one page of a user's facts."),
+    ("GET", EDGE, ZepShapes.edge, "zep_get_edge", "Return one fact."),
+    ("DELETE", EDGE, ZepShapes.delete_edge, "zep_delete_edge", "Erase a fact."),
+    ("POST", GRAPH + "/episodes/list", ZepShapes.episodes, "zep_list_episodes", "Return one page of the messages."),
+):
+    _zep_route(*_route)
 
 
 @_add("GET", ZEP + "/threads")
 def zep_list_threads(request: Request, user_uuid: Name = None, page_size: Size = 50, cursor: PageCursor = None) -> Row:
     """Return one page of the threads of a user."""
     return _zep(request).list_threads(user_uuid, page_size, cursor)
-
-
-@_add("GET", THREAD)
-def zep_get_thread(request: Request, thread_uuid: str) -> Row:
-    """Return a thread."""
-    return _zep(request).get_thread(thread_uuid)
-
-
-@_add("DELETE", THREAD)
-def zep_delete_thread(request: Request, thread_uuid: str) -> Row:
-    """Erase a thread."""
-    return _zep(request).delete_thread(thread_uuid)
-
-
-@_add("GET", THREAD + "/context")
-def zep_thread_context(request: Request, thread_uuid: str) -> Row:
-    """Return what to know for the next reply."""
-    return _zep(request).thread_context(thread_uuid)
-
-
-@_add("GET", THREAD + "/summary")
-def zep_thread_summary(request: Request, thread_uuid: str) -> Row:
-    """Return the summary of a thread."""
-    return _zep(request).thread_summary(thread_uuid)
 
 
 @_add("GET", THREAD + "/messages")
@@ -254,47 +235,11 @@ def zep_add_messages(request: Request, thread_uuid: str, body: Given, idempotenc
     return _counted(request, body.get("messages"), lambda: shapes.add_messages(thread_uuid, body, idempotency_key))
 
 
-@_add("POST", ZEP + "/graphs/lookup")
-def zep_look_up_graph(request: Request, body: Given) -> Row:
-    """Return the graph of a user."""
-    return _zep(request).graph_of(body)
-
-
-@_add("GET", GRAPH)
-def zep_get_graph(request: Request, graph_uuid: str) -> Row:
-    """Return the graph of a user."""
-    return _zep(request).graph(graph_uuid)
-
-
-@_add("POST", GRAPH + "/context")
-def zep_graph_context(request: Request, graph_uuid: str, body: Given) -> Row:
-    """Return what to know for a question."""
-    return _zep(request).graph_context(graph_uuid, body)
-
-
 @_add("POST", *(f"{GRAPH}/search/{kind}" for kind in ("edges", "episodes", "thread-summaries")))
 def zep_search(request: Request, graph_uuid: str, body: Given, page_size: Size = 10, cursor: PageCursor = None) -> Row:
     """Return one page of what answers a query."""
     kind = request.url.path.rpartition("/")[2]
     return _zep(request).search(graph_uuid, kind, body, page_size, cursor)
-
-
-@_add("POST", GRAPH + "/edges/list")
-def zep_list_edges(request: Request, graph_uuid: str, page_size: Size = 50, cursor: PageCursor = None) -> Row:
-    """Return one page of what is known of a user."""
-    return _zep(request).edges(graph_uuid, page_size, cursor)
-
-
-@_add("GET", GRAPH + "/edges/{edge_uuid:name}")
-def zep_get_edge(request: Request, graph_uuid: str, edge_uuid: str) -> Row:
-    """Return one fact."""
-    return _zep(request).edge(graph_uuid, edge_uuid)
-
-
-@_add("DELETE", GRAPH + "/edges/{edge_uuid:name}")
-def zep_delete_edge(request: Request, graph_uuid: str, edge_uuid: str) -> Row:
-    """Erase a fact."""
-    return _zep(request).delete_edge(graph_uuid, edge_uuid)
 
 
 @_add("POST", GRAPH + "/episodes")
@@ -303,7 +248,55 @@ def zep_add_episode(request: Request, graph_uuid: str, body: Given, idempotency_
     return _counted(request, None, lambda: _zep(request).add_episode(graph_uuid, body, idempotency_key))
 
 
-@_add("POST", GRAPH + "/episodes/list")
-def zep_list_episodes(request: Request, graph_uuid: str, page_size: Size = 50, cursor: PageCursor = None) -> Row:
-    """Return one page of the messages of a user."""
-    return _zep(request).episodes(graph_uuid, page_size, cursor)
+def _texts(request: Request, named: Any) -> KeyValueMemory:
+    """Return the texts of the key's user, or of the one that an app names."""
+    grant: Grant = request.state.grant
+    if grant.user is not None and named not in (None, "", grant.user):
+        raise BadInput("the key or a header speaks for another user", hint="leave user_id out")
+    user = grant.user or (named if isinstance(named, str) else None)
+    if not user:
+        raise BadInput("it is not known whose memory this is", hint='name the user: "user_id" in the body or the query')
+    return KeyValueMemory(request.app.state.memory, user=user, org=grant.org, bot=grant.bot)
+
+
+LITELLM = "/v1/memory"
+
+
+@_add("POST", LITELLM, roles=WHOLE_USER)
+def memory_create(request: Request, body: Given) -> Row | Response:
+    """Store a text under a new key."""
+    texts = _texts(request, body.get("user_id"))
+    return _counted(request, None, lambda: texts.create(body))
+
+
+@_add("GET", LITELLM, roles=WHOLE_USER)
+def memory_list(
+    request: Request,
+    key: Name = None,
+    key_prefix: Name = None,
+    search: Name = None,
+    page: Annotated[int, Query(ge=1)] = 1,
+    page_size: Annotated[int, Query(ge=1, le=500)] = 50,
+    user_id: Name = None,
+) -> Row:
+    """Return one page of the texts."""
+    return _texts(request, user_id).page(key, key_prefix, search, page, page_size)
+
+
+@_add("GET", LITELLM + "/{key:name}", roles=WHOLE_USER)
+def memory_get(request: Request, key: str, user_id: Name = None) -> Row:
+    """Return the text under a key."""
+    return _texts(request, user_id).get(key)
+
+
+@_add("PUT", LITELLM + "/{key:name}", roles=WHOLE_USER)
+def memory_put(request: Request, key: str, body: Given, user_id: Name = None) -> Row | Response:
+    """Replace the text under a key, or store it."""
+    texts = _texts(request, body.get("user_id") or user_id)
+    return _counted(request, None, lambda: texts.put(key, body))
+
+
+@_add("DELETE", LITELLM + "/{key:name}", roles=WHOLE_USER)
+def memory_delete(request: Request, key: str, user_id: Name = None) -> Row:
+    """Erase the text under a key."""
+    return _texts(request, user_id).delete(key)
