@@ -22,7 +22,19 @@ from .llm.guard import address_for_key
 from .llm.sealing import Keyring, Master
 from .observer import Watcher
 from .privacy.ledger import KINDS
-from .reports import Activity, Backlog, Event, MessageCount, Metrics, News, Operation, ReplayReport, StoreStats, UserKey
+from .reports import (
+    Activity,
+    Backlog,
+    Event,
+    FoundAcross,
+    MessageCount,
+    Metrics,
+    News,
+    Operation,
+    ReplayReport,
+    StoreStats,
+    UserKey,
+)
 from .scope import Scope, checked_name
 from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
@@ -116,6 +128,22 @@ class Admin:
         """
         words = checked_name("matching", matching) if matching else ""
         return self._engine.store.users(limit=limit, after=after, matching=words)
+
+    def containing(self, words: str, *, after: UserKey | None = None, users: int = 5000, limit: int = 6) -> FoundAcross:
+        """
+        Find active facts that hold all *words*, and conversations whose names do; small and capital letters are alike.
+
+        It looks through *users* users above *after*, and says behind whom the next look begins.
+
+        Raises:
+            BadInput: *words* is no text, or longer than any name.
+        """
+        wanted = checked_name("words", words).split()
+        span = self.users(limit=checked_count("users", users), after=after)
+        if not span or not wanted:
+            return FoundAcross((), (), None)
+        facts, talks = self._engine.store.containing(wanted, after or ("", "", ""), span[-1], limit=limit)
+        return FoundAcross(tuple(facts), tuple(talks), span[-1] if len(span) == users else None)
 
     def metrics(
         self,

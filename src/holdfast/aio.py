@@ -42,6 +42,7 @@ from .reports import (
     ErasureReceipt,
     Event,
     Explained,
+    FoundAcross,
     MessageCount,
     Metrics,
     News,
@@ -1383,6 +1384,19 @@ class AsyncAdmin:
             BadInput: *matching* is no text, or longer than any name.
         """
         return await asyncio.to_thread(self._sync.users, limit=limit, after=after, matching=matching)
+
+    async def containing(
+        self, words: str, *, after: UserKey | None = None, users: int = 5000, limit: int = 6
+    ) -> FoundAcross:
+        """
+        Find active facts that hold all *words*, and conversations whose names do; small and capital letters are alike.
+
+        It looks through *users* users above *after*, and says behind whom the next look begins.
+
+        Raises:
+            BadInput: *words* is no text, or longer than any name.
+        """
+        return await asyncio.to_thread(self._sync.containing, words, after=after, users=users, limit=limit)
 
     async def metrics(
         self,

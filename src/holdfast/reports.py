@@ -521,6 +521,20 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundAcross:
+    """
+    What holds some words among the users that were looked through.
+
+    ``facts`` are owners and ids of facts, ``conversations`` owners, subjects and names; ``after`` is the user behind whom
+    the next look begins, ``None`` when all were looked through.
+    """
+
+    facts: tuple[tuple[UserKey, str], ...]
+    conversations: tuple[tuple[UserKey, str, str], ...]
+    after: UserKey | None
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """
     Changes of one ``kind`` on one ``day`` (UTC), counted across the users of one ``org`` and ``bot``.

@@ -38,6 +38,7 @@ WHY_NOT = {
     "Admin.jobs_of_user": "is a part of Memory.jobs",
     "Admin.backlog": "is what /metrics tells",
     "Admin.activity": "is what the pages Home and Metrics show",
+    "Admin.containing": "is what the palette of the pages asks",
     "Admin.newest_events": "is what the pages Home and Changes show",
     "Admin.size_bytes": "is among what GET /v1/stats and /metrics tell",
     "ApiKeys.is_valid": "is what streams of the server ask",

@@ -50,6 +50,7 @@ WHY_NOT = {
     "Memory.close": "belongs to whoever starts the server",
     "Memory.backup": "writes a file on the machine of the store, and holds everybody",
     "Admin.activity": "is what the home page and the plots count; a route of its own would scan the events of all users",
+    "Admin.containing": "is what the palette asks; a route of its own would look through everybody",
     "Admin.newest_events": "is what the home page lists; GET /audit and the events of users tell the same",
     "Admin.backlog": "is what /metrics tells",
     "Memory.admin": "opens a door",

@@ -59,6 +59,8 @@ FANS_OUT = {
     "users": OPERATORS,
     "users_after": OPERATORS,
     "users_matching": OPERATORS,
+    "facts_containing": "operators: the palette; a bounded number of users at a time",
+    "conversations_containing": "operators: the palette; a bounded number of users at a time",
     "rows_per_table": OPERATORS,
     "keys_to_reseal": "operators, when the master key is another one",
     "job_by_id": OPERATORS,

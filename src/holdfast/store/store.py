@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from ..clock import Clock, to_ms, utc_now
@@ -321,6 +322,31 @@ class Store:
             args |= {"lowered": matching.lower(), "exact": matching}
         found = self._rows("users_matching" if matching else "users" if after is None else "users_after", **args)
         return [(row[0], row[1], row[2]) for row in found]
+
+    def containing(
+        self, words: Sequence[str], after: UserKey, last: UserKey, *, limit: int
+    ) -> tuple[list[tuple[UserKey, str]], list[tuple[UserKey, str, str]]]:
+        """
+        Return the facts whose texts, and the conversations whose names hold the words, of the users from behind *after* to *last*.
+
+        Of a fact its owner and id; of a conversation its owner, subject and name.
+        """
+        names = ("org", "user_id", "bot", "last_org", "last_user", "last_bot")
+        span = dict(zip(names, (*after, *last), strict=True)) | {"limit": limit}
+        texts: dict[str, str] = {}
+        for place, word in zip_longest(("first", "second", "third"), words[:3], fillvalue=""):
+            texts |= {place: word.lower(), f"{place}_exact": word}
+        name = " ".join(words)
+
+        def look(driver: Driver) -> tuple[list[Row], list[Row]]:
+            talks = driver.run("conversations_containing", span | {"lowered": name.lower(), "exact": name})
+            return driver.run("facts_containing", span | texts), talks
+
+        facts, talks = self.backend.read(look)
+        return (
+            [((org, user, bot), fact) for org, user, bot, fact in facts],
+            [((org, user, bot), subject, talk) for org, user, bot, subject, talk in talks],
+        )
 
     def users_with_faded(self, bounds: Mapping[str, int], *, limit: int = 1000) -> list[UserKey]:
         """

@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 
 from holdfast import Config
+from holdfast.server.pages import find
 
 
 def found(answer) -> list[tuple[str, str]]:
@@ -41,8 +42,37 @@ def test_words_alone_find_what_is_known_of_the_user_at_hand(sign_in, told):
     assert [text for _, text in found(sign_in().get("/dashboard/find?q=trains&user=ana"))] == [
         "Likes quiet trains. ana"
     ]
-    assert found(sign_in().get("/dashboard/find?q=trains")) == []
+    assert [text for _, text in found(sign_in().get("/dashboard/find?q=trains"))] == ["Likes quiet trains. ana"]
     assert ("/dashboard/jobs", "Jobs") in found(sign_in().get("/dashboard/find?q=job"))
+
+
+def test_a_word_alone_finds_facts_and_conversations_of_any_user(sign_in, told, memory):
+    """Of all orgs and bots, each with whose it is; what was forgotten is found no more."""
+    rows = [text for _, text in found(sign_in().get("/dashboard/find?q=PORTO"))]
+    assert rows == ["Lives in Porto. ben · acme · helper", "Lives in Porto. ana"]
+    assert [text for _, text in found(sign_in().get("/dashboard/find?q=por+LIVES"))] == rows
+    assert [text for _, text in found(sign_in().get("/dashboard/find?q=trip"))] == [
+        "trip 2 ben · acme · helper",
+        "trip 1 ana",
+    ]
+    assert found(sign_in().get("/dashboard/find?q=%25")) == found(sign_in().get("/dashboard/find?q=p_rto")) == []
+    memory.user("ana").forget(memory.user("ana").facts("home")[0].id)
+    assert [text for _, text in found(sign_in().get("/dashboard/find?q=porto"))] == rows[:1]
+
+
+def test_so_many_users_are_looked_through_at_a_time(sign_in, told, memory, monkeypatch):
+    """Where there are more, the page says so and goes on from there."""
+    monkeypatch.setattr(find, "LOOKED_THROUGH", 1)
+    memory.user("zoe").remember("Likes Porto.")
+    browser, address, seen = sign_in(), "/dashboard/find?q=porto", []
+    for _ in range(4):
+        answer = browser.get(address)
+        seen += [text for _, text in found(answer)]
+        further = re.search(r'1 users? (?:was|were) looked through. <a href="([^"]*)"', answer.text)
+        if further is None:
+            break
+        address = unescape(further[1])
+    assert seen == ["Lives in Porto. ben · acme · helper", "Lives in Porto. ana", "Likes Porto. zoe"]
 
 
 def test_the_page_says_where_the_palette_asks(sign_in, told):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from fastapi import Request
 from starlette.responses import Response
 
+from ...errors import NotFound
 from ...memory import Memory
+from ...scope import SELF
 from ...text.validate import replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact
 from ...user import User
 from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep
-from .layout import link, page_links, render, scope_query
+from .layout import here, link, page_links, parse_user_key, render, scope_query
 from .me import OWNER, load_texts
 
 table = RouteTable()
@@ -23,6 +27,8 @@ MAX_WORDS = 200
 ROWS = 6  # of each kind
 OWNERS = 3  # users by name whose conversations and facts are looked through
 MAX_READ = 500  # conversations and facts of each
+LEAST_WORDS = 2  # characters for which everybody is looked through
+LOOKED_THROUGH = 5_000  # users at a time
 Owner = tuple[str, str, str]
 
 
@@ -45,15 +51,36 @@ class FoundGroup:
 
 @table.page("GET", "/dashboard/find", OPERATOR)
 def find_page(request: Request, caller: CallerDep) -> Response:
-    """Find pages, users, and the conversations and facts of the user at hand or of one who is named."""
+    """Find pages, users, conversations and facts: those of the user at hand and of users who are named come first."""
     words = _words(request)
-    named = _users(caller.memory, words) if words else []
-    places = list(_places(caller, words, named))
+    first, rest = _by_first_word(caller.memory, words)
+    named = first or (caller.memory.admin.users(limit=ROWS, matching=words) if words else [])
+    places = list(_places(caller, words, first, rest, named))
     pages = [FoundRow(address, title) for title, address in page_links(request) if words.casefold() in title.casefold()]
     users = [FoundRow(link("/dashboard/users/{user}", user=key[1], **_query(key)), key[1], _of(key)) for key in named]
     conversations = [row for place in places for row in _conversations(caller.memory, *place)] if words else []
     facts = [row for place in places for row in _facts(caller.memory, *place)] if words else []
-    return _page(request, words, {"Users": users, "Conversations": conversations, "Facts": facts, "Pages": pages})
+    further = None
+    if len(words) >= LEAST_WORDS:
+        others, further = _of_anybody(caller.memory, words, parse_user_key(request.query_params.get("behind")))
+        conversations, facts = _joined(conversations, others["conversations"]), _joined(facts, others["facts"])
+    groups = {"Users": users, "Conversations": conversations, "Facts": facts, "Pages": pages}
+    return _page(request, words, groups, further=further and here(request, behind=json.dumps(further)))
+
+
+def _of_anybody(memory: Memory, words: str, after: Owner | None) -> tuple[dict[str, list[FoundRow]], Owner | None]:
+    """Return conversations and facts of any users, of so many users at a time, and behind whom the next look begins."""
+    found = memory.admin.containing(words, after=after, users=LOOKED_THROUGH, limit=ROWS)
+    talks = [_conversation_row(*one) for one in found.conversations if one[2] != BY_HAND_CONVERSATION]
+    facts = []
+    for key, fact_id in found.facts:
+        with suppress(NotFound):  # forgotten in between
+            facts.append(_fact_row(key, _open(memory, key).fact(fact_id)))
+    return {"conversations": talks, "facts": facts}, found.after
+
+
+def _joined(first: list[FoundRow], more: list[FoundRow]) -> list[FoundRow]:
+    return list(dict.fromkeys((*first, *more)))
 
 
 @table.page("GET", "/me/find", OWNER)
@@ -71,19 +98,19 @@ def find_mine_page(request: Request, caller: CallerDep) -> Response:
     return _page(request, words, {said("find.facts"): mine, said("find.parts"): pages}, said("find.title"))
 
 
-def _page(request: Request, words: str, found: dict[str, list[FoundRow]], title: str = "Find") -> Response:
+def _page(
+    request: Request, words: str, found: dict[str, list[FoundRow]], title: str = "Find", further: str | None = None
+) -> Response:
     groups = [FoundGroup(name, tuple(rows[:ROWS])) for name, rows in found.items() if rows]
     count = sum(len(group.rows) for group in groups)
-    return render("find.html", request, title=title, words=words, groups=groups, count=count)
+    looked = LOOKED_THROUGH if further else 0
+    return render(
+        "find.html", request, title=title, words=words, groups=groups, count=count, further=further, looked=looked
+    )
 
 
 def _words(request: Request) -> str:
     return replace_unstorable(request.query_params.get("q", "").strip()[:MAX_WORDS])
-
-
-def _users(memory: Memory, words: str) -> list[Owner]:
-    """Return users whose names contain all of the words, else those with the first word in their names."""
-    return memory.admin.users(limit=ROWS, matching=words) or _by_first_word(memory, words)[0]
 
 
 def _by_first_word(memory: Memory, words: str) -> tuple[list[Owner], str]:
@@ -92,7 +119,9 @@ def _by_first_word(memory: Memory, words: str) -> tuple[list[Owner], str]:
     return (memory.admin.users(limit=OWNERS, matching=first), rest.strip()) if rest.strip() else ([], "")
 
 
-def _places(caller: Caller, words: str, named: list[Owner]) -> Iterator[tuple[Owner, str]]:
+def _places(
+    caller: Caller, words: str, first: list[Owner], rest: str, named: list[Owner]
+) -> Iterator[tuple[Owner, str]]:
     """Yield whose conversations and facts are looked through, and for which words: ``priya vegetarian`` names both."""
     seen = set()
     grant = caller.grant
@@ -100,7 +129,6 @@ def _places(caller: Caller, words: str, named: list[Owner]) -> Iterator[tuple[Ow
         own = (grant.org, grant.user, grant.bot)
         seen.add(own)
         yield own, words
-    first, rest = _by_first_word(caller.memory, words)
     for key in first:
         if key not in seen:
             seen.add(key)
@@ -114,17 +142,22 @@ def _conversations(memory: Memory, key: Owner, words: str) -> Iterator[FoundRow]
     states = _open(memory, key).overview(limit=MAX_READ)
     plain = (one for one in states if one.conversation != BY_HAND_CONVERSATION)
     for one in islice((one for one in plain if words.casefold() in one.conversation.casefold()), ROWS):
-        subject = None if one.subject == "self" else one.subject
-        named = {"user": key[1], "conversation": one.conversation, **_query(key, subject)}
-        yield FoundRow(
-            link("/dashboard/conversations/{user}/{conversation}", **named), one.conversation, _of(key, key[1])
-        )
+        yield _conversation_row(key, one.subject, one.conversation)
+
+
+def _conversation_row(key: Owner, subject: str, conversation: str) -> FoundRow:
+    named = {"user": key[1], "conversation": conversation, **_query(key, None if subject == SELF else subject)}
+    return FoundRow(link("/dashboard/conversations/{user}/{conversation}", **named), conversation, _of(key, key[1]))
 
 
 def _facts(memory: Memory, key: Owner, words: str) -> Iterator[FoundRow]:
     for fact in _matching(_open(memory, key).facts(limit=MAX_READ), words):
-        address = link("/dashboard/users/{user}", user=key[1], **_query(key))
-        yield FoundRow(f"{address}#{fact.id}", fact.text, _of(key, key[1]))
+        yield _fact_row(key, fact)
+
+
+def _fact_row(key: Owner, fact: Fact) -> FoundRow:
+    address = link("/dashboard/users/{user}", user=key[1], **_query(key))
+    return FoundRow(f"{address}#{fact.id}", fact.text, _of(key, key[1]))
 
 
 def _matching(facts: list[Fact], words: str) -> Iterator[Fact]:

@@ -46,6 +46,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
+from ...errors import BadInput
+from ...text.validate import replace_unstorable
 from ...types import ApiKey
 from ..routing import in_shape
 from .workbench.markdown import render_markdown
@@ -143,6 +145,17 @@ def query_number(request: Request, name: str) -> int | None:
     """Return a whole number of the query; ``None`` if it is missing or invalid."""
     value = request.query_params.get(name, "").strip()
     return int(value) if value.isdecimal() and len(value) < 16 else None
+
+
+def parse_user_key(given: str | None) -> tuple[str, str, str] | None:
+    """Return the user behind whom a page of a list begins, as its address has it; ``None`` for the first page."""
+    if given is None:
+        return None
+    try:
+        org, user, bot = json.loads(given)
+    except (ValueError, TypeError):
+        raise BadInput("this page of the list does not exist", hint="start at the first page") from None
+    return replace_unstorable(str(org)), replace_unstorable(str(user)), replace_unstorable(str(bot))
 
 
 def events_address(

@@ -18,16 +18,26 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...clock import from_ms
-from ...errors import BadInput, Changed
+from ...errors import Changed
 from ...memory import Memory
 from ...reports import ErasureReceipt, Event
 from ...scope import SELF
-from ...text.validate import replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange
 from ...user import FactAddress, User
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import Caller, CallerDep, UserDep
-from .layout import Form, FormDep, events_address, here, link, render, scope_query, see_other, seen_version
+from .layout import (
+    Form,
+    FormDep,
+    events_address,
+    here,
+    link,
+    parse_user_key,
+    render,
+    scope_query,
+    see_other,
+    seen_version,
+)
 from .lists import list_file, wanted_file
 from .me import (
     ARCHIVED,
@@ -84,7 +94,7 @@ def users_page(request: Request, caller: CallerDep) -> Response:
     """Show the users, by org and name."""
     query = request.query_params
     words, org = query.get("q", "").strip()[:MAX_WORDS], query.get("org")
-    matching = _matching_users(caller.memory, words, org, _parse_cursor(query.get("after")))
+    matching = _matching_users(caller.memory, words, org, parse_user_key(query.get("after")))
     if kind := wanted_file(request):
         rows = (asdict(_row(caller.memory, key)) for key in matching)
         return list_file(kind, "users", ("org", "user", "bot", "last_at", "state"), rows)
@@ -112,16 +122,6 @@ def _matching_users(memory: Memory, words: str, org: str | None, after: Key | No
                 return
             yield key
         after = page[-1]
-
-
-def _parse_cursor(given: str | None) -> Key | None:
-    if given is None:
-        return None
-    try:
-        org, user, bot = json.loads(given)
-    except ValueError:
-        raise BadInput("this page of the list does not exist", hint="start at the first page") from None
-    return replace_unstorable(str(org)), replace_unstorable(str(user)), replace_unstorable(str(bot))
 
 
 def _row(memory: Memory, key: Key) -> UserListRow:
