@@ -9,6 +9,7 @@ from holdfast import Config, Memory
 from holdfast.llm.prompt_lines import cut, known_lines, message_lines
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks, parse_line, render_line
+from holdfast.text.sentences import without_code
 from holdfast.types import Message
 
 NOW = datetime(2026, 3, 14, tzinfo=UTC)
@@ -43,6 +44,34 @@ def test_a_long_message_keeps_its_end_where_people_ask():
     assert short in user
     assert len(answer) < 150
     assert answer.endswith("allergic to nuts.")
+
+
+def test_code_is_shown_by_its_first_line_so_that_the_words_around_it_stay_whole():
+    code = "```python\nimport flask\n" + "x = 1\n" * 400 + "```"
+    text = f"I'm on Flask 2.3.\n\n{code}\n\n\nBy the way, I'm allergic to nuts."
+
+    (user,) = message_lines([Message("user", text, seq=1)], 400)
+
+    assert user == (
+        "1 user: I'm on Flask 2.3.\n[code: import flask … 400 more lines]\nBy the way, I'm allergic to nuts."
+    )
+
+
+def test_short_code_stays_whole_and_broken_fences_end_with_the_text():
+    assert without_code("Run ```bash\npytest -q\n``` now") == "Run ```bash\npytest -q\n``` now"
+    assert without_code(f"See ```{'z' * 300}``` there") == f"See [code: {'z' * 120} …] there"
+    assert without_code("a ```\nx\n" + "y\n" * 100) == "a [code: x … 100 more lines]"
+    assert without_code("``` ```" + "~~~" + " " * 200) == "``` ```[code]"
+
+
+def test_an_answer_is_shown_without_marks_of_emphasis():
+    said = "### Plan\n\n1. **Rent**: 900\n2. **Food**: 300"
+
+    (answer,) = message_lines([Message("assistant", said, seq=2)], 400, others=100)
+    (user,) = message_lines([Message("user", said, seq=2)], 400, others=100)
+
+    assert answer == "2 assistant: Plan 1. Rent: 900 2. Food: 300"
+    assert "**Rent**" in user
 
 
 def test_of_many_known_facts_those_are_shown_that_the_new_words_touch():

@@ -13,7 +13,7 @@ the next one.  Several messages in a row by one speaker are one turn.  ``system`
 no turn, and what an assistant says before the first user message opens nothing.
 
 Lengths are counted in tokens as well as in messages: ten short messages are not worth a summary.  Of a long
-message only the tokens that a model is shown count (``message_char_limit``, ``reply_char_limit``), so a page of code closes no chunk by itself.
+message only the tokens that a model is shown count (``message_char_limit``, ``reply_char_limit``), and of code its first line, so a page of it closes no chunk by itself.
 A mere farewell ("Thanks, bye!") begins no chunk, so it belongs to the one that it closes.
 """
 
@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from ..clock import to_ms
 from ..config import Config
-from ..text.sentences import split_sentences
+from ..text.sentences import split_sentences, without_code
 from ..text.terms import count_tokens, language_of
 from ..types import Message
 from .salience import load_salience_words
@@ -115,7 +115,7 @@ def message_tokens(message: Message, config: Config) -> int:
     """Return the tokens of what a model is shown of a message."""
     limit = config.message_char_limit
     shown = limit if message.role == "user" else min(limit, config.reply_char_limit)
-    return count_tokens(message.content[:shown])
+    return count_tokens(without_code(message.content)[:shown])
 
 
 def closing_silence(messages: Sequence[Message], config: Config, *, first: bool | None = None) -> int | None:

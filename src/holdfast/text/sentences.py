@@ -3,7 +3,7 @@ Sentence boundaries, as character offsets into the text.
 
 Chat is not prose: lines and bullets end sentences too, an emoji may replace a full stop, and "Dr." or "3.5" or "e.g." must not.  The full stops of Chinese and Japanese need no space
 after them.  Works in one pass over the text; nothing is changed or thrown away except white space
-between sentences.
+between sentences.  Code in fences can be shortened.
 """
 
 from __future__ import annotations
@@ -188,3 +188,27 @@ def says_replaced(sentence: str, gone: Sequence[tuple[frozenset[str], frozenset[
     """Whether a sentence holds the first words of a pair in *gone* and not the second."""
     said = frozenset(terms(sentence)) if gone else frozenset[str]()
     return any(old and old <= said and not new <= said for old, new in gone)
+
+
+SHORT_CODE_CHARS = 120  # of a fenced block that is shown whole: a command, a line to be explained
+_EMPTY_LINES = re.compile(r"\n\s*\n")
+_FENCED = re.compile(r"(?:```|~~~)(.*?)(?:```|~~~|\Z)", re.DOTALL)
+
+
+def without_code(text: str) -> str:
+    """
+    Return *text* without empty lines, and each long fenced block as its first line and the number of those behind it.
+
+    Code is a third of the tokens of a chat about programs, holds nothing about the user, and pushes their words over the limit.
+    """
+    said = _FENCED.sub(_first_of_code, text) if "```" in text or "~~~" in text else text
+    return _EMPTY_LINES.sub("\n", said)
+
+
+def _first_of_code(found: re.Match[str]) -> str:
+    if len(found[1]) <= SHORT_CODE_CHARS:
+        return found[0]
+    head, _, body = found[1].partition("\n")
+    lines = (body.strip() or head).split("\n")  # the head is the name of the language
+    first, more = lines[0].strip()[:SHORT_CODE_CHARS], len(lines) - 1
+    return f"[code: {first} …{f' {more} more lines' if more else ''}]" if first else "[code]"
