@@ -24,7 +24,7 @@ TARGET = ROOT / "docs" / "architecture.svg"
 # Rooms that share one box, under one name.
 TOGETHER = {
     "values": ("clock", "config", "errors", "observer", "reports", "scope", "types"),
-    "doors": ("admin", "aio", "conversation", "memory", "strategies", "user"),
+    "doors": ("admin", "aio", "conversation", "memory", "prompts", "user"),
 }
 LEFT_OUT = ("__init__", "__main__")
 

@@ -310,8 +310,8 @@ def _described(member: Any) -> str:
     text = re.sub(r"\n *(Args|Returns|Raises):", "", inspect.getdoc(member) or "").replace("``", "`")
     text = re.sub(r"^    (\w+):", r"`\1`:", text, flags=re.MULTILINE)
     kind = getattr(member, "__annotations__", {}).get("return", "None")
-    text = re.sub(r"\*(\w+)\*", r"`\1`", " ".join(text.split()))
-    return (text if kind == "None" else f"`{kind}`: {text}").replace("|", "\\|")
+    text = re.sub(r"\*(\w+)\*", r"`\1`", " ".join(text.split())).removesuffix(".")
+    return (text if kind == "None" else f"`{kind}`: {text[:1].lower()}{text[1:]}").replace("|", "\\|")
 
 
 PAGES = {

@@ -22,6 +22,7 @@ from .llm.guard import address_for_key
 from .llm.sealing import Keyring, Master
 from .observer import Watcher
 from .privacy.ledger import KINDS
+from .prompts import Prompts
 from .reports import (
     Activity,
     Backlog,
@@ -40,7 +41,6 @@ from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
 from .text.validate import checked_count
 from .types import ApiKey, Job, NewKey, ProviderKey, Role, Secret, Upstream
-from .user import Prompts
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
 FORMAT = "holdfast ledger 1"

@@ -32,6 +32,7 @@ from .llm.protocol import LanguageModel
 from .memory import Memory
 from .observer import Watcher
 from .privacy.corrections import Versions
+from .prompts import Prompts, PromptVersions
 from .reports import (
     Activity,
     BackfillReport,
@@ -84,7 +85,7 @@ from .types import (
     Summary,
     Upstream,
 )
-from .user import FactAddress, Prompts, PromptVersions, User
+from .user import FactAddress, User
 
 
 class AsyncMemory:

@@ -21,6 +21,7 @@ from ..conversation import FactPosition
 from ..errors import BadInput, NotFound
 from ..integrations.calls.strategies import KINDS
 from ..privacy.corrections import Versions
+from ..prompts import PromptVersions
 from ..reports import (
     BackfillReport,
     ConsolidationReport,
@@ -63,7 +64,7 @@ from ..types import (
     Subject,
     Summary,
 )
-from ..user import FactAddress, PromptVersions
+from ..user import FactAddress
 from .calls import (
     OWN,
     RAW,

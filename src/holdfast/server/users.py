@@ -12,9 +12,10 @@ from ..clock import from_ms, to_ms
 from ..errors import HoldfastError
 from ..importers.portable import memories_of
 from ..privacy.corrections import fact_input
+from ..prompts import Prompts, version_in_use
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Story, Subject
-from ..user import Prompts, User, version_in_use
+from ..user import User
 from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Door, RouteTable
 from .schemas import (

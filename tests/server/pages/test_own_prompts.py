@@ -8,7 +8,7 @@ import re
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.user import MAX_PROMPT_CHARS
+from holdfast.prompts import MAX_PROMPT_CHARS
 
 SECTION = 'id="prompts"'
 

@@ -25,11 +25,12 @@ from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
 from ...errors import Changed, Conflict, NotFound
+from ...prompts import MAX_PROMPT_CHARS, version_in_use
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...text.validate import replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Story, Subject
-from ...user import MAX_PROMPT_CHARS, User, version_in_use
+from ...user import User
 from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep

@@ -9,9 +9,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
+from ...prompts import MAX_PROMPT_CHARS, Prompts
 from ...reports import PromptPreview
 from ...types import PromptVersion
-from ...user import MAX_PROMPT_CHARS, Prompts
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import Form, FormDep, here, link, render, scope_query, see_other
