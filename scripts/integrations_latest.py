@@ -31,13 +31,14 @@ TESTS = "tests/integrations/frameworks"
 
 @dataclass(frozen=True)
 class Framework:
-    """A framework: its title, the extra of ours, further packages for its tests, the distributions whose versions count."""
+    """A framework: its title, the extra of ours or a package, further packages for its tests, the distributions whose versions count."""
 
     title: str
     extra: str
     shown: tuple[str, ...]
     page: str
     more: tuple[str, ...] = ()
+    package: str = ""  # the folder of a package of its own, in place of an extra
 
 
 FRAMEWORKS = {
@@ -65,6 +66,7 @@ FRAMEWORKS = {
     "litellm": Framework("LiteLLM", "litellm", ("litellm",), "litellm.md", ("litellm[proxy]",)),
     "pipecat": Framework("Pipecat", "pipecat", ("pipecat-ai",), "pipecat.md"),
     "livekit": Framework("LiveKit Agents", "livekit", ("livekit-agents",), "livekit.md"),
+    "hermes": Framework("Hermes Agent", "", ("hermes-agent",), "hermes.md", ("hermes-agent",), package="hermes"),
 }
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
 
@@ -96,7 +98,9 @@ def test(name: str, folder: Path) -> dict[str, object]:
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     install = [str(python), "-m", "pip", "install", "--quiet", "--upgrade", "--upgrade-strategy", "eager"]
-    wanted = ["pytest", "hypothesis", *framework.more, "-e", f"{ROOT}[{framework.extra}]"]
+    ours = f"{ROOT}[{framework.extra}]" if framework.extra else str(ROOT)
+    wanted = ["pytest", "hypothesis", *framework.more, "-e", ours]
+    wanted += ["-e", str(ROOT / framework.package)] if framework.package else []
     subprocess.run([*install, *wanted], check=True)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--confcutdir={TESTS}"]
     quiet = ["-o", "filterwarnings=default", "-W", "ignore"]  # their deprecations are theirs
@@ -125,7 +129,8 @@ def with_table(page: str, results: dict[str, dict[str, object]]) -> str:
         versions = ", ".join(f"{package} {version}" for package, version in dict(found["versions"]).items())  # type: ignore[call-overload]
         state = f"{found['passed']} pass" if found["ok"] else "**fail**"
         title = f"[{framework.title}]({framework.page})"
-        lines.append(f"| {title} | `holdfast[{framework.extra}]` | {versions} | {state} | {found['as_of']} |")
+        install = f"{framework.package}-holdfast" if framework.package else f"holdfast[{framework.extra}]"
+        lines.append(f"| {title} | `{install}` | {versions} | {state} | {found['as_of']} |")
     before, _, rest = page.partition(START)
     return "\n".join([before + START, "", *lines, "", END + rest.partition(END)[2]])
 
