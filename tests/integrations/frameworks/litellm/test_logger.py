@@ -98,6 +98,12 @@ class TestLogger(Promises):
     def provider(self, parrot):
         self.parrot = parrot
 
+    def tell(self, path):
+        self.parrot = Parrot()
+        litellm.custom_provider_map = [{"provider": "parrot", "custom_handler": self.parrot}]
+        litellm.utils.custom_llm_setup()
+        super().tell(path)
+
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         self.parrot.failures = 9 if fail else 0
         logger = MemoryLogger(memory, **options)
