@@ -126,7 +126,7 @@ class Engine:
         store.on_changes = self.observer.report_counts
         self._orders = WorkSettings(embed=embeds)
         categories = registry(config.categories)
-        self.category_name = categories.category_name
+        self.category_name, self._asked_at = categories.category_name, categories.addresses_called
         self._remembering = RememberingEmbedder(embedder) if embedder is not None else None
         deps = Dependencies(store, config, categories, self.now_ms, embedder, self.observer, self._remembering)
         reader, self.upkeep = FactReader(deps, statements=False), Upkeep(deps)
@@ -488,6 +488,7 @@ class Engine:
                 cache=self.cache,
                 explain=True,
                 newest_first=True,
+                called=self._asked_at,
             )
             return self._told(view, self._usable(view, hits)[:limit])
 
@@ -716,6 +717,7 @@ class Engine:
             cache=self.cache,
             explain=True,
             newest_first=True,
+            called=self._asked_at,
         )
         return self._told(view, self._usable(view, worth_recalling(hits)))
 

@@ -146,4 +146,7 @@ def test_the_ten_nearest_memories_above_a_least_relevance_are_those_that_answer(
         assert found("Which database do we run?") == ["Uses PostgreSQL 15."]
         assert sorted(found("What am I allergic to?")) == ["Is allergic to nuts.", "Is allergic to shellfish."]
         assert found("Where do I live?") == ["Lives in Porto."]
+        assert found("What's my job?") == ["Works as a backend engineer."]
+        assert found("who is my employer") == ["Works at Acme Corp."]
+        assert found("Remind me of my home town") == found("What's my order status?") == []
         assert found("hi, how are you today?") == found("Who is the president of France?") == []

@@ -79,6 +79,25 @@ def test_a_sentence_is_read_and_kept_as_it_is_when_nothing_can_be_read(memory: M
     assert memory.conversation("a", user=USER).context("Where is the blue folder?").to_text().count("blue folder") >= 1
 
 
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("Works at Acme as a nurse", {("work", "works_at", "Acme"), ("work", "works_as", "nurse")}),
+        ("The user lives in Berlin", {("home", "lives_in", "Berlin")}),
+        ("Running PostgreSQL 15", {("tech", "uses_database", "PostgreSQL 15")}),
+        ("Their favorite color is green", {("favorite", "color", "green")}),
+        ("Works at Acme on the night shift of ward B", {("identity", "", "")}),  # more than its attributes would say
+        ("Bo lives in Berlin", {("identity", "", "")}),
+    ],
+)
+def test_a_memory_in_the_third_person_is_an_attribute_if_that_says_all_of_it(memory: Memory, text: str, known) -> None:
+    user = memory.user(USER)
+    user.remember(text, category="identity")
+    facts = user.facts()
+    assert {(fact.category, fact.key, fact.value) for fact in facts} == known
+    assert {(fact.evidence[0].quote, fact.label) for fact in facts} == {(text, "identity")}
+
+
 def test_sentences_without_a_pattern_are_kept_whole_with_the_given_confidence(memory: Memory) -> None:
     words = "I am on dialysis. The key is behind the door."
     note = memory.user(USER).remember(words, confidence=1).fact

@@ -40,6 +40,12 @@ def ana(memory: Memory) -> Iterator[TestClient]:
         yield client
 
 
+def test_a_conversation_that_does_not_exist_is_not_rebuilt(ana: TestClient) -> None:
+    for body in ({"layer": "summaries"}, {"layer": "facts", "dry_run": True}):
+        answer = ana.post("/v1/users/ana/conversations/never/rebuild", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (404, "not-found")
+
+
 def test_a_users_key_rebuilds_a_range_of_their_own(ana: TestClient, memory: Memory) -> None:
     estimate = ana.post(f"{CHAT}/rebuild", json={"layer": "summaries", "end_seq": 10, "dry_run": True})
     ordered = ana.post(f"{CHAT}/rebuild", json={"layer": "summaries", "start_seq": 1, "end_seq": 10})

@@ -34,6 +34,7 @@ MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
 FALLBACK = "en"
 STATEMENT_CONFIDENCE = 0.8
+BELIEVED = 0.7  # "eat fish, so I guess I am …": what is only guessed does not count as the last word
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # known by their script
 
 HIDDEN, _LETTER = "\u2588", "\ua66e"
@@ -278,11 +279,13 @@ def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
             seen[address] = candidate
     kept = list(seen.values())
     final = {
-        (c.subject, c.category): c for c in kept if c.category in last and c.op == "assert" and c.modality == "asserted"
+        (c.subject, c.category): c
+        for c in kept
+        if c.category in last and c.op == "assert" and c.modality == "asserted" and c.confidence >= BELIEVED
     }
     return [
         c for c in kept
-        if c.category not in last or c.kind == "statement" or c.op == "retract" or c.modality != "asserted" or final[c.subject, c.category] is c
+        if c.category not in last or c.kind == "statement" or c.op == "retract" or c.modality != "asserted" or final.get((c.subject, c.category), c) is c
     ]  # fmt: skip
 
 

@@ -46,6 +46,8 @@ class ImportOutcome:
     changes: list[FactChange] = field(default_factory=list)
     refused: list[BadLine] = field(default_factory=list)
     memories: int = 0
+    sentences: int = 0
+    """Of the memories, those that are kept as sentences, without a category and key of their own."""
     known_memories: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
     """Memories that were refused, with the reason."""
@@ -152,6 +154,7 @@ def store_memories(
             outcome.known_memories += 1
         else:
             outcome.memories += 1
+            outcome.sentences += change.fact is not None and change.fact.kind == "statement"
             outcome.changes.append(change)
         on_memory(outcome)
 

@@ -341,7 +341,7 @@ class Rebuilder:
         Check that a layer can be rebuilt now.
 
         Raises:
-            BadInput, ConfigError, Conflict: as `Conversation.rebuild`.
+            BadInput, ConfigError, Conflict, NotFound: as `Conversation.rebuild`.
         """
         if layer not in LAYERS:
             raise BadInput(f"there is no layer {layer!r}", hint=f"use {', '.join(LAYERS)}")
@@ -350,6 +350,8 @@ class Rebuilder:
         if layer != "vectors" and not self.writer.makes(layer):
             raise ConfigError(f"the built-in rules make no {layer}", hint="open the memory with llm=…")
         self.deps.store.read(scope, check_active)
+        if scope.conversation and self.deps.store.read(scope, lambda view: view.conversation()) is None:
+            raise NotFound(f"there is no conversation {scope.conversation!r} here", hint="conversations() lists them")
 
     def ranges(self, scope: Scope, layer: str, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRange]:
         """Return the ranges of a layer that hold any of the messages, in the order of their rebuild."""

@@ -13,14 +13,16 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..errors import BadInput, Changed, HoldfastError, KeyReused, NotFound
 from ..ingest.append import WorkSettings, append, prepare
 from ..ingest.redact import MASK, mask_secrets
-from ..jobs.facts import DISCARDED, FactReader
+from ..jobs.facts import DISCARDED, FactReader, RuleInput
 from ..reconcile.archive import index_fact, request_upkeep, unindex_fact
+from ..reconcile.compare import in_first_person, repeats_all
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import MatchHints, learn
@@ -207,6 +209,7 @@ class Corrections:
                 seen, messages=[replace(one, content=without_aliases(one.content)) for one in seen.messages]
             )
             read, _ = self.reader.claims(here.scope, words)
+            read = read or self._claims_of_memory(here.scope, words, message, given.confidence)
             if given.label:
                 read = [replace(one, candidate=replace(one.candidate, label=given.label)) for one in read]
             if read and given.aliases:  # the names are the first fact's
@@ -232,6 +235,24 @@ class Corrections:
             label=given.label,
         )
         return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
+
+    def _claims_of_memory(self, scope: Scope, words: RuleInput, message: Message, confidence: float) -> list[Claim]:
+        """Return the attributes of a memory in the third person ("Works at Acme"), if they say all of it."""
+        text = words.messages[0].content if words.messages else ""
+        own = in_first_person(text)
+        if scope.subject not in (None, SELF) or own == text:
+            return []
+        read, _ = self.reader.claims(scope, replace(words, messages=[replace(words.messages[0], content=own)]))
+        said = [one.candidate.text for one in read] + [
+            "runs uses" for one in read[:1] if one.candidate.category == "tech"
+        ]
+        if not repeats_all(text, said):
+            return []
+        quoted = _evidence(message, SELF)
+        whole: dict[str, Any] = {"quote": message.content, "start": 0, "seq": message.seq, "confidence": confidence}
+        if len(read) == 1:
+            whole["text"] = text
+        return [replace(one, candidate=replace(one.candidate, **whole), evidence=quoted) for one in read]
 
     def _check_wanted(self, view: WriteView, candidate: Candidate, content: str) -> None:
         if matches_blocked_topic(candidate, [topic for _, topic in view.blocked_topics()]):

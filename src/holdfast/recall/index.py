@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -653,6 +653,15 @@ def _fact_sources(rows: Sequence[FactRow]) -> dict[str, list[SourceKey]]:
 def _fact_aliases(rows: Sequence[FactRow]) -> dict[str, tuple[str, ...]]:
     """For the id of each fact that has any, its other names."""
     return {row.fact.id: names for row in rows if (names := row.fact.aliases)}
+
+
+def ids_at(
+    view: ReadView, names: Sequence[str], called: Callable[[str], Collection[tuple[str, str]]]
+) -> frozenset[str]:
+    """Return the ids of the active facts at the addresses that are called by *names*; one without a key is a category."""
+    wanted = {address for name in names for address in called(name)}
+    held = [row.fact for row in view.at(view.scope.subject, None).facts()] if wanted else []
+    return frozenset(one.id for one in held if one.key and {(one.category, one.key), (one.category, "")} & wanted)
 
 
 def find_matches(index: Index, query: Query) -> list[Match]:

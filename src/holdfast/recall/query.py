@@ -245,6 +245,21 @@ def _owning(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}['\u2019]s(?!\w)", re.I)
 
 
+# What a question asks for by its name: "what's my job?", "which database do I use?".
+_ASKED_BY_NAME = re.compile(
+    r"\b(?:what|which|who|where|when|how)(?:['\u2019]?s|['\u2019]?re| (?:is|are|was|were|old is|big is|high is))? (?:my|our) "
+    r"(?P<my>[a-z][\w' -]{1,30}?)(?: (?:now|again|called|like|at the moment|currently|these days|today))?\W*$"
+    r"|\b(?:what|which) (?P<use>[a-z][a-z -]{1,30}?) (?:do|did|am|are|is) (?:i|we)\b"
+    r"|\b(?:know|remember|recall|tell me|remind me(?: of)?|forgot|say) (?:what )?(?:my|our) (?P<known>[a-z][\w' -]{1,30}?)(?: (?:is|was|are))?\W*$",
+    re.IGNORECASE,
+)
+
+
+def names_asked_for(question: str) -> list[str]:
+    """Return the names of what a question asks for: "job" of "What's my job?"."""
+    return [found["my"] or found["use"] or found["known"] for found in _ASKED_BY_NAME.finditer(question)]
+
+
 def find_aliases(
     query: Query, aliases: Collection[tuple[tuple[str, ...], int]]
 ) -> tuple[frozenset[int], frozenset[tuple[str, ...]]]:

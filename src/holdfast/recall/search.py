@@ -27,8 +27,8 @@ from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
 from . import rank
-from .index import Bools, Floats, Index, IndexCache, Ints, Match, find_matches, read_index, read_vectors
-from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, parse_question
+from .index import Bools, Floats, Index, IndexCache, Ints, Match, find_matches, ids_at, read_index, read_vectors
+from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, names_asked_for, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
@@ -132,6 +132,7 @@ def search(
     window: tuple[int, int] | None = None,
     before_seq: int | None = None,
     newest_first: bool = False,
+    called: Callable[[str], Collection[tuple[str, str]]] = lambda _: (),
     language: str | None = None,
 ) -> list[Hit]:
     """
@@ -150,10 +151,11 @@ def search(
         question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
         previous: the embedder before this one; what only it has seen yet is compared by its vectors.
         cache: where indexes are kept between searches; ``None`` reads them anew.
-        explain: fill ``Hit.parts`` with the components whose sum, added in their order, is the score.
+        explain: fill ``Hit.parts`` with the components of the score.
         window: only what ends at these messages of the scope's conversation, first and last included; no facts.
         before_seq: of the scope's conversation only what ends before this message; all of the others.
         newest_first: for a question about what holds now, near-equal first turns newest first; not between named users.
+        called: finds the addresses of a name that the question asks for: category and key, no key being every one.
         language: ISO 639-1 of the question's words; ``None`` lets the words decide.
 
     Raises:
@@ -162,15 +164,13 @@ def search(
     bounds = _Filters(conversations, window, before_seq, min_relevance, gate, limit).check(view)
     if limit <= 0 or not question.strip():
         return []
-    question, stamp = _shorten(question), view.user()
-    embedders = [by for by in (embedder, previous) if by is not None]
+    question, stamp, embedders = _shorten(question), view.user(), [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
     query, parts = _match_question(indexes, question, now, language)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
-    chosen = _choose_facts(parts, scored, query)  # before the best are taken: it lifts some
-    best = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
-    found = _with_relevance(best, parts, scored, query, asked, view, bounds, chosen)
+    chosen = _choose_facts(parts, scored, query, ids_at(view, names_asked_for(question), called))
+    found = _with_relevance(kinds, parts, scored, query, asked, view, bounds, chosen)
     if found and newest_first and query.asks_value and query.when is None and not indexes["message"].peer:
         found = _newest_first(found, parts[0], query, scored, asked, view)
     return _hits(view, found, indexes, scored, explain)
@@ -333,30 +333,33 @@ def _compare_vectors(
 
 @dataclass(frozen=True, slots=True)
 class _ChosenFacts:
-    """The facts that a question calls by an alias, and those that answer a part of it in which nothing is called."""
+    """The facts that a question calls by an alias or an address, and those that answer a part in which nothing is called."""
 
     called: Bools
+    named: Bools
     apart: Bools
 
     def relevance(self, place: int, rated: float, best: float) -> float:
         """Return the relevance of a fact that is *rated* by its score, in a search whose best hit has *best*."""
-        if self.called[place]:
+        if self.called[place] or self.named[place]:
             return max(rated, CALLED)
         if self.apart[place]:
             return max(rated, best)
         return 0.0 if self.called.any() else rated
 
 
-def _choose_facts(parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], query: Query) -> _ChosenFacts | None:
-    """Lift the facts that the question calls by an alias, and return what else is known of which facts it means."""
+def _choose_facts(
+    parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], query: Query, ids: Collection[str]
+) -> _ChosenFacts | None:
+    """Lift the facts that the question calls by an alias, or that are *ids*; return what else tells which facts it means."""
     part = next((part for part in parts if part.kind == "fact"), None)
     if part is None:
         return None
     places, words = find_aliases(query, part.index.aliases)
-    called, apart = np.zeros(len(part.index), np.bool_), np.zeros(len(part.index), np.bool_)
-    called[list(places)] = True
-    if places:
-        scored["fact"].parts["called"] = rank.DEFAULTS.called * called.astype(np.float64)
+    called, named, apart = np.zeros((3, len(part.index)), np.bool_)
+    called[list(places)], named[[at for at, ref in enumerate(part.index.refs) if ref in ids]] = True, True
+    if places or ids:
+        scored["fact"].parts["called"] = rank.DEFAULTS.called * (called | named).astype(np.float64)
     background = parts[0] if parts[0].kind == "message" else part
     weights = rank.word_weights(background.matches, len(background.index))
     asked = list(dict.fromkeys(query.terms))
@@ -364,7 +367,7 @@ def _choose_facts(parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores],
         if words.isdisjoint(wanted):
             row = [at for at, word in enumerate(asked) if word in wanted]
             apart |= rank.best_of_part(row, part.matches, weights, len(part.index))
-    return _ChosenFacts(called, apart)
+    return _ChosenFacts(called, named, apart)
 
 
 def _best_of_all_kinds(
@@ -380,7 +383,7 @@ def _best_of_all_kinds(
 
 
 def _with_relevance(
-    found: list[_RankedMatch],
+    kinds: Collection[HitKind],
     parts: Sequence[_KindMatches],
     scored: dict[HitKind, _Scores],
     query: Query,
@@ -389,7 +392,8 @@ def _with_relevance(
     bounds: _Filters,
     chosen: _ChosenFacts | None,
 ) -> list[_RankedMatch]:
-    """Return the first of *found* that are as relevant as the caller wants, each with its relevance."""
+    """Return the best of *kinds* that are as relevant as the caller wants, each with its relevance."""
+    found = _best_of_all_kinds([part for part in parts if part.kind in kinds], scored, view, bounds)
     if not found:
         return []
     share, cosines, first, match = 0.0, list[Floats](), -np.inf, 0.0
@@ -409,7 +413,8 @@ def _with_relevance(
     most = by.best(match, nearness, share, _about_stranger(query, parts, view), len(parts[0].index))
     sure = by.of(most, 0.0, fact=False)
     if sure < bounds.gate:  # what is called by its name is meant all the same
-        found = [hit for hit in found if hit.kind == "fact" and chosen is not None and chosen.called[hit.place]]
+        meant = [] if chosen is None else np.flatnonzero(chosen.called | chosen.named).tolist()
+        found = [hit for hit in found if hit.kind == "fact" and hit.place in meant]
     rated = [replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found]
     if chosen is not None:
         rated = [

@@ -216,9 +216,10 @@ def _infinitive(verb: str) -> str:
 
 
 _OF_THE_USER = re.compile(
-    r"^(?:(?:the )?user (?P<verb>[a-z]+)|(?P<bare>lives|works|uses|drives|plays|speaks|takes|weighs|studies|owns|has|is|prefers|likes|loves|hates))\b",
+    r"^(?:(?:the )?user (?P<verb>[a-z]+)|(?P<bare>lives|works|uses|drives|plays|speaks|takes|weighs|studies|owns|has|is|prefers|likes|loves|hates|deploys|runs|rides|drinks|eats|keeps|wants|dislikes|enjoys|teaches|rents|collects|grew|moved|had|was|wears|suffers))\b",
     re.IGNORECASE,
 )
+_DOING = re.compile(r"^(?:using|running|living|working|learning|studying|driving)\b", re.IGNORECASE)
 _FIRST = {"is": "am", "has": "have", "was": "was", "does": "do"}
 
 
@@ -226,7 +227,8 @@ def in_first_person(text: str) -> str:
     """Return a sentence about the user as the user would say it: "I live in Oslo" of "The user lives in Oslo"."""
     found = _OF_THE_USER.match(text)
     if found is None:
-        return re.sub(r"^(?:the )?user['\u2019]s ", "My ", text, flags=re.IGNORECASE)
+        text = _DOING.sub(lambda doing: f"I'm {doing[0].lower()}", text)
+        return re.sub(r"^(?:(?:the )?user['\u2019]s|their) ", "My ", text, flags=re.IGNORECASE)
     verb = (found["verb"] or found["bare"]).casefold()
     return f"I {_FIRST.get(verb) or _infinitive(verb)}{text[found.end() :]}"
 

@@ -136,6 +136,17 @@ class Registry:
             return candidate  # who writes by hand finds it where it was put
         return candidate if candidate.key and self.refusal(moved) else moved
 
+    def addresses_called(self, words: str) -> frozenset[tuple[str, str]]:
+        """Return the addresses that *words* name, with no key for a whole category: "job", "favorite color"."""
+        name, found = fold_name(words), set[tuple[str, str]]()
+        if name.startswith("favorite_"):
+            found.add(("favorite", name.removeprefix("favorite_")))
+        elif name in self._general:
+            found.add(self._general[name])
+        if name in self._names and (name in self.categories or name not in self._general):
+            found.add((self._names[name], ""))
+        return frozenset(found)
+
     def _type(self, category: str, key: str) -> str:
         known = self.categories.get(category)
         if known is None:

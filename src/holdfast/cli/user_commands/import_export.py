@@ -91,11 +91,7 @@ DefaultConversation = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ImportFile:
-    """
-    One file to import, or the part of one user in it: its name for users, its open bytes, the default conversation, and
-    a survey of its lines; ``found`` is of another program's file, ``user`` whom it is imported for when that is not the
-    one of the options.
-    """
+    """A file to import, or one user's part of it; ``found`` is of another program's file, ``user`` none of the options'."""
 
     name: str
     open: Callable[[], Any]
@@ -495,6 +491,8 @@ def _show_result(sources: list[ImportFile], result: ImportResult, skipped: int, 
         screen.line(known if outcome.stored else f"nothing new: {known}")
     if outcome.memories:
         screen.line((f"{count_memories(outcome.memories)} stored as facts", STRONG))
+    if outcome.sentences:
+        screen.line(f"{count_memories(outcome.sentences)} kept as sentences, which no key finds or replaces")
     if outcome.known_memories:
         screen.line(f"{count_memories(outcome.known_memories)} known already")
     if left_out := skipped + len(outcome.refused):
@@ -517,6 +515,7 @@ def _import_as_json(sources: list[ImportFile], result: ImportResult, skipped: in
         "bad_lines": bad + to_json(outcome.refused),
         "conversations": sorted({name for source in sources for name in source.survey.conversations}),
         "memories": outcome.memories,
+        "sentences": outcome.sentences,
         "known_memories": outcome.known_memories,
         "left_out": dict(_reasons(sources, outcome).most_common()),
         "digest": to_json(result.report if digest else None),
