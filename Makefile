@@ -3,7 +3,7 @@
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-quick check generated links lint format types generate docs docs-check bench integrations-latest lock clean
+.PHONY: help demo test test-quick check generated links lint format types generate docs docs-check bench bench-quick integrations-latest lock clean
 
 help:  ## list the tasks
 	@echo "Holdfast: conversation memory for chatbots."
@@ -82,8 +82,12 @@ docs-check:  ## run every example in README.md and docs/
 # recall_dev.py wants a corpus: see its first lines.
 bench:  ## measure speed, each figure beside a yardstick from the same run
 	@scripts/setup dev
-	@for file in $(filter-out benchmarks/recall_dev.py,$(wildcard benchmarks/*.py)); do \
+	@for file in $(filter-out benchmarks/recall_dev.py benchmarks/quick.py,$(wildcard benchmarks/*.py)); do \
 		echo "$$file"; $(BIN)/python "$$file" || exit 1; done
+
+bench-quick:  ## measure the ratios that count, in two minutes, and say which moved
+	@scripts/setup dev
+	@$(BIN)/python benchmarks/quick.py
 
 integrations-latest:  ## test each adapter with the newest release of its framework, and write docs/integrations/index.md
 	@python3 scripts/integrations_latest.py $(ONLY)

@@ -27,6 +27,7 @@ import json
 import os
 import random
 import resource
+import socket
 import statistics
 import subprocess
 import sys
@@ -261,6 +262,13 @@ def peer(name: str) -> None:
         @app.post("/nothing")
         def nothing(body: Given) -> dict[str, str]:
             return {}
+
+        @app.post("/v1/chat/completions")
+        def chat(body: Given) -> dict[str, Any]:
+            said = {"role": "assistant", "content": "Nothing."}
+            choice = {"index": 0, "message": said, "finish_reason": "stop"}
+            return {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}
+
     else:
         stored = langgraph()
 
@@ -275,9 +283,10 @@ def peer(name: str) -> None:
             found = stored.search(tuple(body["namespace"]), query=body["text"], limit=LIMIT)
             return [{"key": item.key, "value": item.value, "score": item.score} for item in found]
 
-    config = uvicorn.Config(app, port=0, log_level="warning", access_log=False)
-    server = uvicorn.Server(config)
-    listener = config.bind_socket()
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", access_log=False))
+    # asyncio turns Nagle's algorithm off only where the socket names its protocol; answers would wait 40 ms
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     print(json.dumps({"address": f"http://127.0.0.1:{listener.getsockname()[1]}"}), flush=True)
     server.run(sockets=[listener])
 

@@ -25,7 +25,10 @@ class Chain:
         self._length = length
         self._lock = threading.Lock()
 
-    def claim(self, *, kinds=(), user=None, ahead_ms=0):
+    def let_go(self):
+        pass
+
+    def claim(self, *, kinds=(), user=None, ahead_ms=0, several=1):
         with self._lock:
             if not self._due or (user is not None and user.user != "ana"):
                 return None

@@ -33,7 +33,7 @@ NAMES = sorted({name for _, name, _ in OF_A_USER} & queries.load("postgres").key
 
 
 # Of operators and workers: on empty tables, about which nothing is known, they seem as good as the right ones.
-OTHERS = "job_due, job_id, usage_day"
+OTHERS = "job_due, job_lane, job_lease, job_id, usage_day"
 
 
 @pytest.fixture

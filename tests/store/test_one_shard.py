@@ -33,9 +33,10 @@ ALONE = {
 EVERYWHERE = {table.name for table in tables()} - CUT - ALONE.keys()
 SQLS = queries.load("postgres")
 OF_SQLITE = {"integrity", "still_stored"}  # loaded for SQLite alone
-ON_THE_SERVER = {"snapshot", "file_bytes", "cluster_bytes"} | {
-    name for name in SQLS if name.startswith("health_")
-}  # ask the server about itself
+ON_ONE_SERVER = {"due_lanes", "oldest_due", "newest_due", "take_due", "take_these"}  # never run on a cluster
+ON_THE_SERVER = ON_ONE_SERVER | {
+    name for name in SQLS if name.startswith("health_") or name in ("snapshot", "file_bytes", "cluster_bytes")
+}  # … and what asks the server about itself
 PACKAGE = Path(holdfast.__file__).parent
 
 LOOKS = "workers look for due work; what they take is claimed at its user"
@@ -44,8 +45,7 @@ FANS_OUT = {
     "due_ready": LOOKS,
     "due_newest": LOOKS,
     "due_expired": LOOKS,
-    "first_run_at": LOOKS,
-    "first_lease_end": LOOKS,
+    "next_due": LOOKS,
     "users_to_embed": LOOKS,
     "users_with_faded": "once a day a worker or `digest`: whose statements nobody said or used for long",
     "waiting_jobs": "when a memory opens, and when a key of a provider is set: what waited for one is due",
@@ -74,8 +74,9 @@ FANS_OUT = {
 
 # Store method -> who calls it: (module, function).  A new caller must be none that a message or a question reaches.
 CALLERS = {
-    "claim": {("jobs/queue.py", "claim")},
-    "next_due_ms": {("jobs/queue.py", "claim")},
+    "claim": {("jobs/queue.py", "_claimed")},
+    "claim_some": {("jobs/queue.py", "_claimed")},
+    "next_due_ms": {("jobs/queue.py", "_claimed")},
     "users_to_embed": {("jobs/upkeep.py", "order")},
     "users_with_faded": {("jobs/upkeep.py", "order")},
     "release_waiting": {("engine.py", "__init__"), ("engine.py", "keys_changed"), ("engine.py", "reload")},
@@ -294,5 +295,16 @@ def test_a_worker_that_found_nothing_looks_once_for_all_kinds_of_work(tmp_path: 
         found = memory.digest().jobs
 
     assert idle.count("due_ready") == idle.count("due_expired") == 0
-    assert idle.count("first_run_at") <= 2
+    assert idle.count("next_due") <= 2
     assert found > 0
+
+
+def test_on_a_cluster_jobs_are_claimed_by_what_it_can_run(tmp_path: Path, ran: list[str]) -> None:
+    with Memory(tmp_path / "chat.db", embedder=HashEmbedder()) as memory:
+        memory.conversation("c", user="ana").record("I live in Lisbon.", "Noted.")
+        memory._engine.store.backend.spread = True
+        done = memory.digest().jobs
+
+    assert done > 0
+    assert ON_ONE_SERVER & set(ran) == set()
+    assert {"due_ready", "due_expired"} <= set(ran)

@@ -8,9 +8,10 @@ store, and each of its writes first checks that its claim still holds.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from ..clock import from_ms
 from ..config import Config
@@ -51,7 +52,7 @@ class Queue:
     """
     The jobs of one store, as one worker claims them.
 
-    ``handlers`` are in the order in which their kinds are claimed: cheap and urgent work before slow work.
+    ``handlers`` are in the order in which the kinds of one user's work are claimed: cheap and urgent work before slow work.
     ``now_ms`` is the memory's clock.  ``idle`` is set while the last claim found nothing.
     """
 
@@ -65,29 +66,58 @@ class Queue:
     wake: threading.Event = field(default_factory=threading.Event)
     idle: threading.Event = field(default_factory=threading.Event)
     observer: Observer = field(default_factory=Observer)
+    _fetching: threading.Lock = field(default_factory=threading.Lock)
+    _kept: deque[Job] = field(default_factory=deque)
 
-    def claim(self, *, kinds: Sequence[str] = (), user: Scope | None = None, ahead_ms: int = 0) -> Job | None:
-        """Lease one job that is due, or that of *user* is due within *ahead_ms*; ``None`` when there is none."""
-        if self.idle.is_set() and user is None:
-            due_ms = self.store.next_due_ms()  # one query for all kinds, as each query reaches every node of a cluster
-            if due_ms is None or due_ms > self.now_ms():
-                return None
-        for kind in kinds or self.handlers:
-            job = self.store.claim(
-                now_ms=self.now_ms(),
-                worker=self.worker,
-                lease_ms=self.lease_ms,
-                kinds=(kind,),
-                user=user,
-                ahead_ms=ahead_ms,
-            )
-            if job is not None:
-                self.idle.clear()
-                self.observer.report("claim", job.kind, 1)
-                return job
-        if user is None and not kinds:
+    def claim(
+        self, *, kinds: Sequence[str] = (), user: Scope | None = None, ahead_ms: int = 0, several: int = 1
+    ) -> Job | None:
+        """
+        Lease one job that is due, or that of *user* is due within *ahead_ms*; ``None`` when there is none.
+
+        Up to *several* are leased together; the others are kept here and are the next to be returned.
+        """
+        with self._fetching:  # one thread asks, and the others find what it brought
+            job = self._kept_job(kinds, user) or self._claimed(kinds, user, ahead_ms, several)
+        if job is not None:
+            self.idle.clear()
+            self.observer.report("claim", job.kind, 1)
+        elif user is None and not kinds:
             self.idle.set()
+        return job
+
+    def _kept_job(self, kinds: Sequence[str], user: Scope | None) -> Job | None:
+        """Return the first job that is leased and kept and that is asked for, if any."""
+        now_ms = self.now_ms()
+        lost = [job for job in self._kept if job.lease_until_ms <= now_ms]
+        for job in lost:
+            self._kept.remove(job)  # whoever found it so has taken it, or will
+        for job in self._kept:
+            if (not kinds or job.kind in kinds) and (user is None or is_of(job, user)):
+                self._kept.remove(job)
+                return job
         return None
+
+    def _claimed(self, kinds: Sequence[str], user: Scope | None, ahead_ms: int, several: int) -> Job | None:
+        now_ms, kinds = self.now_ms(), kinds or tuple(self.handlers)
+        lease: dict[str, Any] = {"now_ms": now_ms, "worker": self.worker, "lease_ms": self.lease_ms, "kinds": kinds}
+        if user is not None:
+            return self.store.claim(**lease, user=user, ahead_ms=ahead_ms)
+        if self.idle.is_set():
+            due_ms = self.store.next_due_ms()
+            if due_ms is None or due_ms > now_ms:
+                return None
+        jobs = self.store.claim_some(**lease, limit=several)
+        self._kept.extend(jobs[1:])
+        if self._kept:
+            self.wake.set()
+        return jobs[0] if jobs else None
+
+    def let_go(self) -> None:
+        """Make the jobs that are kept ready for other workers."""
+        with self._fetching:
+            while self._kept:
+                self.release(self._kept.popleft())
 
     def run(self, job: Job) -> DigestReport:
         """Run one claimed job; a lost fence is no failure, as the new owner does the work."""
@@ -123,6 +153,14 @@ def as_listed(job: Job, now_ms: int) -> Job:
     """Return the job as `jobs` lists it: its state is ``waiting`` while its model may not be called."""
     waits = job.state == "ready" and job.run_at_ms > now_ms and job.reason.startswith(f"{WAITING}:")
     return replace(job, state=WAITING) if waits else job
+
+
+def is_of(job: Job, user: Scope) -> bool:
+    """Whether a job is a user's, or a conversation's when the scope names one."""
+    place = (user.subject or "", user.conversation)
+    return (job.org, job.user, job.bot) == user.user_key and (
+        user.conversation is None or (job.subject, job.conversation) == place
+    )
 
 
 def scope_of(job: Job) -> Scope:

@@ -9,11 +9,9 @@ another user.  The other calls look across users, for workers and operators, and
 from __future__ import annotations
 
 import json
-import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -22,6 +20,7 @@ from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey
 from ..scope import Scope, actor
 from ..types import BY_HAND_CONVERSATION, Job
 from . import rows
+from .claims import Claims, Lease
 from .port import Backend, Driver, Row
 from .queries import schema_version
 from .readview import EVERYTHING, ReadView
@@ -31,8 +30,6 @@ from .writeview import ChangeLog, WriteView
 T = TypeVar("T")
 
 LATE_MS = 5 * 60_000
-LOOK_AHEAD = 32  # due jobs read in one claim; other workers may be faster at the first ones
-_REMEMBERED = 10_000
 _EVENT_LIMITS = EventLimits()
 WAITING = "waiting:"
 """What the reason of a job begins with while its model may not be asked."""
@@ -58,7 +55,7 @@ class Store:
         self.clock = clock
         self.event_limits = event_limits
         self.on_changes: Callable[[Counter[tuple[str, str]]], None] | None = None
-        self._order = FairOrder()
+        self._claims = Claims(backend, self._change, event_limits)
 
     # One user's memory
 
@@ -123,43 +120,20 @@ class Store:
         The returned job carries its new fence; *attempt* has risen by one.  *user* limits the
         search to one user's jobs (and to one conversation's, when the scope names it); of those,
         ready ones that fall due within *ahead_ms* count as well, while leases end when they end.
+        Of *kinds*, the first are taken first where all else is equal, and of one user always.
         """
-        find = partial(_due, now_ms=now_ms, kinds=kinds, user=user, ahead_ms=ahead_ms)
-        found = self.backend.read(find)
-        if not found:
-            return None  # nothing is due: no transaction, no disk
-        round_robin = user is None and len(found) > 1 and self._order.next_is_round_robin()
+        lease = Lease(now_ms, worker, lease_ms)
+        if user is not None:
+            found = self._claims.of_user(lease, user, kinds, ahead_ms)
+        else:
+            found = self._claims.some(lease, kinds, 1)
+        return found[0] if found else None
 
-        def candidates(driver: Driver) -> list[Row]:
-            due = find(driver)
-            if round_robin:
-                newest = _newest_due(driver, now_ms, kinds)
-                due = self._order.sorted({row[:4]: row for row in (*due, *newest)}.values())
-            return due
-
-        def take(driver: Driver, changes: ChangeLog, some: Sequence[Row] | None) -> Job | None:
-            for org, user_id, bot, job_id, state, fence, attempt, *_ in candidates(driver) if some is None else some:
-                was = {"org": org, "user_id": user_id, "bot": bot, "id": job_id, "was_state": state, "was_fence": fence}
-                lease = {"lease_until": now_ms + lease_ms, "worker": worker}
-                taken = driver.run("take_job", {**was, **lease, "fence": fence + 1, "attempt": attempt + 1})
-                if taken:
-                    job = rows.job(taken[0])
-                    changes.note("job.running", (job.subject, job.conversation), job.id)
-                    if state == "running":
-                        changes.count("takeover", job.kind)
-                    return job
-            return None
-
-        attempts: list[Sequence[Row] | None] = [None]
-        if self.backend.spread:  # a transaction for each candidate, as two of them may be on two nodes
-            attempts = [[row] for row in (self.backend.read(candidates) if round_robin else found)]
-        for some in attempts:
-            job = self._change(partial(take, some=some), lambda job: (job.org, job.user, job.bot) if job else None)
-            if job is not None:
-                break
-        if job is not None and user is None:
-            self._order.note_served(job.org, job.user)
-        return job
+    def claim_some(
+        self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), limit: int
+    ) -> list[Job]:
+        """Take up to *limit* due jobs of one org and kind, as `claim` would take them one by one, at the price of one."""
+        return self._claims.some(Lease(now_ms, worker, lease_ms), kinds, limit)
 
     def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
         """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""
@@ -250,11 +224,8 @@ class Store:
     def next_due_ms(self) -> int | None:
         """Return when the earliest job is due or the earliest lease ends; ``None`` when there is no job."""
 
-        def earliest(driver: Driver) -> int | None:
-            times = [driver.run(name, {})[0][0] for name in ("first_run_at", "first_lease_end")]
-            return min((at for at in times if at is not None), default=None)
-
-        return self.backend.read(earliest)
+        (times,) = self._rows("next_due")
+        return min((at for at in times if at is not None), default=None)
 
     # Long-running operations of callers
 
@@ -625,21 +596,6 @@ class Store:
         self.backend.close()
 
 
-def _due(driver: Driver, *, now_ms: int, kinds: Sequence[str], user: Scope | None, ahead_ms: int) -> list[Row]:
-    """Return due jobs, the longest overdue first; expired leases count from the end of the lease."""
-    args: dict[str, Any] = {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD}
-    if user is not None:
-        key = {"org": user.org, "user_id": user.user, "bot": user.bot}
-        place = {"subject": user.subject, "conversation": user.conversation}
-        return driver.run("due_of_user", {**args, **key, **place, "soon_ms": now_ms + ahead_ms})
-    found = driver.run("due_ready", args) + driver.run("due_expired", args)
-    return sorted(found, key=lambda row: (row[-2], row[-1], row[3]))
-
-
-def _newest_due(driver: Driver, now_ms: int, kinds: Sequence[str]) -> list[Row]:
-    return driver.run("due_newest", {"now_ms": now_ms, "kinds": rows.compact_json(list(kinds)), "limit": LOOK_AHEAD})
-
-
 def _with_user_id(columns: dict[str, Any]) -> dict[str, Any]:
     columns["user_id"] = columns.pop("user")
     return columns
@@ -676,42 +632,6 @@ def _operation(row: Row) -> Operation:
     report = json.loads(row[12]) if row[12] else None
     values: tuple[Any, ...] = (*row[:12], report, *row[13:15], bool(row[15]), *row[16:])
     return Operation(*values)
-
-
-class FairOrder:
-    """
-    Fair turns among the due jobs of many users, so that one user's import does not delay the others.
-
-    Every second claim takes the job that is overdue longest, so none waits for ever.  The others go round robin: the
-    org that was served least recently, its user who was, and of that user's jobs the longest overdue.  The candidates
-    are the oldest and the newest due jobs, since a hundred thousand jobs of one import may lie between them.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._tick = 0
-        self._served: OrderedDict[tuple[str, ...], int] = OrderedDict()
-
-    def next_is_round_robin(self) -> bool:
-        """Whether the next claim goes round robin; every second one does."""
-        with self._lock:
-            self._tick += 1
-            return self._tick % 2 == 0
-
-    def sorted(self, due: Iterable[Row]) -> list[Row]:
-        """Sort due jobs (org, user, … , due at, created at) by whose turn it is."""
-        with self._lock:
-            last = dict(self._served)
-        return sorted(due, key=lambda row: (last.get((row[0],), 0), last.get((row[0], row[1]), 0), row[-2], row[-1]))
-
-    def note_served(self, org: str, user: str) -> None:
-        """Note that a job of this user was claimed."""
-        with self._lock:
-            for key in ((org,), (org, user)):
-                self._served[key] = self._tick
-                self._served.move_to_end(key)
-            while len(self._served) > _REMEMBERED:
-                self._served.popitem(last=False)
 
 
 _SUMMARIES = "rebuild the summaries of this conversation"

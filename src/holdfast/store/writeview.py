@@ -15,6 +15,7 @@ from typing import Self
 
 from ..clock import DAY_MS, new_id, to_ms
 from ..errors import Conflict, NotFound
+from ..reports import UserKey
 from ..scope import SELF, Scope
 from ..types import Candidate, Evidence, Job, Story, StoryLine, Summary
 from . import rows
@@ -652,7 +653,10 @@ _ENDED = {"": "fact.changed", "replaced": "fact.replaced", "never_true": "fact.c
 # The columns of ``user_state`` that say how often indexed documents of a kind changed, in their order there.
 REVISIONS = {"message": "messages_rev", "fact": "facts_rev", "summary": "summaries_rev"}
 
+RUNNING = "job.running"
+
 _Place = tuple[str, str]
+_Event = tuple[str, str, str, str]  # kind, subject, conversation, ref
 
 
 class ChangeLog:
@@ -713,38 +717,45 @@ class ChangeLog:
         if self._reindexed:
             _raise_revisions(driver, user, self._reindexed)
         if self._user_erased:
-            self._store(driver, (user[0], "", ""), [(ERASED, "", "", "user")], limits)
+            self._store(driver, {(user[0], "", ""): [(ERASED, "", "", "user")]}, limits)
         if self._found:
             events = [
                 (kind, subject, conversation, ref) for (_, subject, conversation, ref), kind in self._found.items()
             ]
-            self._store(driver, user, events, limits)
+            self._store(driver, {user: events}, limits)
         for kind in self._found.values():
             self.counted["event", kind] += 1
 
-    def _store(
-        self,
-        driver: Driver,
-        user: tuple[str, str, str],
-        events: Sequence[tuple[str, str, str, str]],
-        limits: EventLimits,
-    ) -> None:
+    def store_running(self, driver: Driver, jobs: Iterable[Job], limits: EventLimits) -> None:
+        """Store that these jobs of any users run."""
+        events: dict[UserKey, list[_Event]] = {}
+        for job in jobs:
+            event = (RUNNING, job.subject, job.conversation, job.id)
+            events.setdefault((job.org, job.user, job.bot), []).append(event)
+            self.counted["event", RUNNING] += 1
+        self._store(driver, events, limits)
+
+    def _store(self, driver: Driver, events: Mapping[UserKey, Sequence[_Event]], limits: EventLimits) -> None:
+        users = list(events)
+        one = dict(zip(("org", "user_id", "bot"), users[0], strict=True)) if len(users) == 1 else None
+        found = driver.many("newest_event", users) if one is None else driver.run("newest_event", one)
+        newest = {(row[0], row[1], row[2]): int(row[3]) for row in found}
+        added: list[tuple[object, ...]] = []
+        for user, some in events.items():
+            before = newest.get(user, max(1, self._now_ms * NUMBERS_PER_MS) - 1)
+            for number, (kind, *what) in enumerate(some, before + 1):
+                added.append((*user, number, self._now_ms, kind, self._actor, *what))
+        driver.many("add_event", added)
+        for user, some in events.items():
+            before = newest.get(user, max(1, self._now_ms * NUMBERS_PER_MS) - 1)
+            if (before + len(some)) // TRIM_EVERY != before // TRIM_EVERY:
+                self._trim(driver, user, before + len(some), limits)
+
+    def _trim(self, driver: Driver, user: UserKey, newest: int, limits: EventLimits) -> None:
         key = dict(zip(("org", "user_id", "bot"), user, strict=True))
-        found = driver.run("newest_event", key)
-        before = found[0][3] if found else max(1, self._now_ms * NUMBERS_PER_MS) - 1
-        first = before + 1
-        driver.many(
-            "add_event",
-            [
-                (*user, number, self._now_ms, kind, self._actor, subject, conversation, ref)
-                for number, (kind, subject, conversation, ref) in enumerate(events, first)
-            ],
-        )
-        newest = first + len(events) - 1
-        if newest // TRIM_EVERY != before // TRIM_EVERY:
-            since = driver.run("first_event_since", key | {"since": self._now_ms - limits.days * DAY_MS})
-            oldest = max(newest - limits.rows + 1, since[0][0] if since else newest)
-            driver.run("remove_events", key | {"first": oldest})
+        since = driver.run("first_event_since", key | {"since": self._now_ms - limits.days * DAY_MS})
+        oldest = max(newest - limits.rows + 1, since[0][0] if since else newest)
+        driver.run("remove_events", key | {"first": oldest})
 
 
 def _raise_revisions(driver: Driver, user: tuple[str, str, str], kinds: Collection[str]) -> None:

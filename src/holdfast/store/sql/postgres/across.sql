@@ -25,6 +25,59 @@ SELECT org, user_id, bot, id, state, fence, attempt, lease_until AS due_at, crea
  ORDER BY lease_until, created_at, id
  LIMIT :limit;
 
+-- name: due_lanes
+-- A lane is a kind of work of an org: when its first job is due or was, of lanes behind (:org, :kind).  The index is read
+-- once a lane, however many jobs wait in it.
+WITH RECURSIVE lane (org, kind, first, number) AS (
+    (SELECT org, kind, run_at, 1
+       FROM job
+      WHERE state = 'ready' AND (org, kind) > (:org, :kind)
+      ORDER BY org, kind, run_at
+      LIMIT 1)
+    UNION ALL
+    SELECT n.org, n.kind, n.run_at, lane.number + 1
+      FROM lane,
+           LATERAL (SELECT j.org, j.kind, j.run_at
+                      FROM job j
+                     WHERE j.state = 'ready' AND (j.org, j.kind) > (lane.org, lane.kind)
+                     ORDER BY j.org, j.kind, j.run_at
+                     LIMIT 1) n
+     WHERE lane.number < :limit)
+SELECT org, kind, first FROM lane;
+
+-- name: take_due
+-- The oldest of a lane that no other worker is about to take.
+WITH due AS MATERIALIZED (
+    SELECT user_id, bot, id
+      FROM job
+     WHERE state = 'ready' AND org = :org AND kind = :kind AND run_at <= :now_ms
+     ORDER BY run_at, id
+     LIMIT :limit
+       FOR UPDATE SKIP LOCKED)
+UPDATE job j
+   SET state = 'running', attempt = j.attempt + 1, fence = j.fence + 1, lease_until = :lease_until, worker = :worker
+  FROM due
+ WHERE j.org = :org AND j.user_id = due.user_id AND j.bot = due.bot AND j.id = due.id
+RETURNING j.org, j.user_id, j.bot, j.id, j.kind, j.key, j.subject, j.conversation, j.state, j.wanted, j.attempt, j.fence,
+       j.run_at, j.lease_until, j.worker, j.reason, j.created_at;
+
+-- name: take_these
+-- The first so many of a JSON list of (user_id, bot, id) that no other worker has taken or is about to.
+WITH due AS MATERIALIZED (
+    SELECT w.user_id, w.bot, w.id
+      FROM jsonb_array_elements(CAST(:wanted AS jsonb)) WITH ORDINALITY AS g (job, place)
+      JOIN job w ON w.org = :org AND w.user_id = g.job ->> 0 AND w.bot = g.job ->> 1 AND w.id = g.job ->> 2
+     WHERE w.state = 'ready' AND w.run_at <= :now_ms
+     ORDER BY g.place
+     LIMIT :limit
+       FOR UPDATE OF w SKIP LOCKED)
+UPDATE job j
+   SET state = 'running', attempt = j.attempt + 1, fence = j.fence + 1, lease_until = :lease_until, worker = :worker
+  FROM due
+ WHERE j.org = :org AND j.user_id = due.user_id AND j.bot = due.bot AND j.id = due.id
+RETURNING j.org, j.user_id, j.bot, j.id, j.kind, j.key, j.subject, j.conversation, j.state, j.wanted, j.attempt, j.fence,
+       j.run_at, j.lease_until, j.worker, j.reason, j.created_at;
+
 -- name: file_bytes
 SELECT 'bytes', pg_database_size(current_database());
 

@@ -1,4 +1,4 @@
--- Looks for one user's due work.  :kinds is a JSON list of kinds, [] for all of them.
+-- Looks for one user's due work.  :kinds is a JSON list of kinds, those in front first; [] for all of them.
 
 -- name: due_of_user
 -- A null conversation means all of them and for work on the user as a whole.  Work may be begun before it is due,
@@ -10,5 +10,5 @@ SELECT org, user_id, bot, id, state, fence, attempt,
    AND (CAST(:conversation AS text) IS NULL OR (subject = :subject AND conversation = :conversation))
    AND ((state = 'ready' AND run_at <= :soon_ms) OR (state = 'running' AND lease_until <= :now_ms))
    AND (:kinds = '[]' OR kind IN (SELECT jsonb_array_elements_text(CAST(:kinds AS jsonb))))
- ORDER BY due_at, created_at, id
+ ORDER BY strpos(:kinds, '"' || kind || '"'), due_at, created_at, id
  LIMIT :limit;

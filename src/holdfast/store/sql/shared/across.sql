@@ -39,11 +39,24 @@ SELECT org, user_id, bot
   FROM job
  WHERE id = :id;
 
--- name: first_run_at
-SELECT MIN(run_at) FROM job WHERE state = 'ready';
+-- name: next_due
+-- When the earliest job is due, and when the earliest lease ends.
+SELECT (SELECT MIN(run_at) FROM job WHERE state = 'ready'), (SELECT MIN(lease_until) FROM job WHERE state = 'running');
 
--- name: first_lease_end
-SELECT MIN(lease_until) FROM job WHERE state = 'running';
+-- name: oldest_due
+-- Of one kind of work of an org.
+SELECT user_id, bot, id, run_at
+  FROM job
+ WHERE state = 'ready' AND org = :org AND kind = :kind AND run_at <= :now_ms
+ ORDER BY run_at, id
+ LIMIT :limit;
+
+-- name: newest_due
+SELECT user_id, bot, id, run_at
+  FROM job
+ WHERE state = 'ready' AND org = :org AND kind = :kind AND run_at <= :now_ms
+ ORDER BY run_at DESC, id DESC
+ LIMIT :limit;
 
 -- name: users
 SELECT org, user_id, bot

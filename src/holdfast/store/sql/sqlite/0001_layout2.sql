@@ -301,7 +301,9 @@ CREATE TABLE job (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX job_key ON job (org, user_id, bot, kind, subject, conversation, key);
-CREATE INDEX job_due ON job (state, run_at);
+CREATE INDEX job_due ON job (run_at) WHERE state = 'ready';              -- what is due next, of all
+CREATE INDEX job_lane ON job (org, kind, run_at, id) WHERE state = 'ready';  -- the oldest of a kind of work of an org
+CREATE INDEX job_lease ON job (lease_until) WHERE state = 'running';
 CREATE INDEX job_id ON job (id);           -- ids sort by time: operators page by them
 
 CREATE TABLE prefix (                      -- the stable part of the last context, to say why it changed

@@ -25,6 +25,54 @@ SELECT org, user_id, bot, id, state, fence, attempt, lease_until AS due_at, crea
  ORDER BY lease_until, created_at, id
  LIMIT :limit;
 
+-- name: due_lanes
+-- A lane is a kind of work of an org: when its first job is due or was, of lanes behind (:org, :kind).  The index is read
+-- once a lane, however many jobs wait in it.
+WITH RECURSIVE lane (org, kind, first, number) AS (
+    SELECT org, kind, run_at, number
+      FROM (SELECT org, kind, run_at, 1 AS number
+              FROM job
+             WHERE state = 'ready' AND (org, kind) > (:org, :kind)
+             ORDER BY org, kind, run_at
+             LIMIT 1)
+    UNION ALL
+    SELECT j.org, j.kind, j.run_at, lane.number + 1
+      FROM lane
+      JOIN job j
+        ON (j.org, j.user_id, j.bot, j.id) = (SELECT n.org, n.user_id, n.bot, n.id
+                                                FROM job n
+                                               WHERE n.state = 'ready' AND (n.org, n.kind) > (lane.org, lane.kind)
+                                               ORDER BY n.org, n.kind, n.run_at
+                                               LIMIT 1)
+     WHERE lane.number < :limit)
+SELECT org, kind, first FROM lane;
+
+-- name: take_due
+-- The oldest of a lane.
+UPDATE job
+   SET state = 'running', attempt = attempt + 1, fence = fence + 1, lease_until = :lease_until, worker = :worker
+ WHERE (org, user_id, bot, id) IN (SELECT org, user_id, bot, id
+                                     FROM job
+                                    WHERE state = 'ready' AND org = :org AND kind = :kind AND run_at <= :now_ms
+                                    ORDER BY run_at, id
+                                    LIMIT :limit)
+RETURNING org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
+       run_at, lease_until, worker, reason, created_at;
+
+-- name: take_these
+-- The first so many of a JSON list of (user_id, bot, id) that no other worker has taken.
+UPDATE job
+   SET state = 'running', attempt = attempt + 1, fence = fence + 1, lease_until = :lease_until, worker = :worker
+ WHERE (org, user_id, bot, id) IN (SELECT j.org, j.user_id, j.bot, j.id
+                                     FROM json_each(:wanted) g
+                                     JOIN job j ON j.org = :org AND j.user_id = g.value ->> 0 AND j.bot = g.value ->> 1
+                                               AND j.id = g.value ->> 2
+                                    WHERE j.state = 'ready' AND j.run_at <= :now_ms
+                                    ORDER BY g.key
+                                    LIMIT :limit)
+RETURNING org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
+       run_at, lease_until, worker, reason, created_at;
+
 -- name: integrity
 -- SQLite's own opinion of the file: one row "ok", or a row a fault.
 PRAGMA integrity_check(100);
