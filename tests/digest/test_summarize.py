@@ -378,3 +378,14 @@ def test_what_a_user_pasted_is_not_said_by_the_user() -> None:
         assert "I live in Porto" in text
         for words in ("I live in Rome", "I quit my job"):
             assert words not in text or f"“{words}" in text
+
+
+def test_a_reply_that_comes_again_costs_no_sentence_of_the_user() -> None:
+    said = ["My wife Ilse is vegetarian.", "Our son Bram only eats pasta."]
+    messages = [
+        m for text in said for m in (Message("user", text), Message("assistant", "I see, thanks for telling me."))
+    ]
+
+    text = summarize_chunk(messages).text
+
+    assert all(sentence in text for sentence in said)

@@ -281,7 +281,8 @@ def select(
         by_role[unit.role] += math.ceil(unit.words)
         taken[unit.message] += 1
         chosen += exchange
-        left -= {each.place for each in exchange}
+        places = {each.place for each in exchange}  # not their index, where repeated sentences were left out
+        left = {i for i in left if units[i].place not in places}
         for i in left:
             alike[i] = max(alike[i], cosine(units[i].terms, unit.terms))
     return sorted(chosen, key=lambda unit: unit.place)
