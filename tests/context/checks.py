@@ -66,8 +66,9 @@ def nothing_shown_twice(context):
 
 
 def sections_are_closed(context):
-    recent = len(context.section("recent").items)
-    memory = context.messages[int(context.system is not None) : len(context.messages) - recent]
+    recalled = [context.section("recalled").text] if "recalled" in {s.name for s in context.sections} else []
+    below = [m for m in context.messages[context.stable_messages :] if m["content"] in recalled and m["content"]]
+    memory = [*context.messages[int(context.system is not None) : context.stable_messages], *below]
     filled = [s for s in context.sections if s.items and s.name not in ("system", "recent")]
     expected = [(s.name, [parse_line(item) for item in s.items]) for s in filled]
     assert [block for message in memory for block in parse_blocks(message["content"])] == expected

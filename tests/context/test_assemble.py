@@ -43,9 +43,31 @@ def test_sections_stand_in_order_with_the_breakpoint_after_the_facts():
     ]
     assert shown(context, "facts") == ["The user is vegetarian. (since 2025-03-01)"]
     assert shown(context, "recalled") == ["2025-03-01 user: I love Lisbon"]
-    assert [m["content"] for m in context.messages[3:]] == [m.content for m in talk(65, 41)]
+    said = [m for m in context.messages[2:] if "<recalled>" not in m["content"]]
+    assert [m["content"] for m in said] == [m.content for m in talk(65, 41)]
     assert context.left_out == ()
     assert context.cache_key == f"chat:{CHAT}"
+
+
+def test_what_is_recalled_stands_before_the_question_so_that_the_messages_above_stay_the_beginning():
+    said, hits = talk(6), [hit(3, "I love Lisbon", conversation="old")]
+    first, other = (show(said, hits=found, query="And now?") for found in (hits, [replace(hits[0], text="I am Ana")]))
+
+    assert [m["content"] for m in first.messages[:6]] == [m.content for m in said]
+    assert first.messages[:6] == other.messages[:6]
+    assert "I love Lisbon" in first.messages[6]["content"]
+    assert first.messages[7:] == ({"role": "user", "content": "And now?"},)
+
+
+def test_what_is_recalled_comes_before_the_question_of_a_tool_call_that_waits():
+    calls = {"tool_calls": [{"id": "a", "function": {"name": "look", "arguments": "{}"}}]}
+    said = [*talk(2), message(3, "Where?", "user"), message(4, "", "assistant", meta=calls)]
+    said.append(message(5, "Lisbon", "tool", meta={"tool_call_id": "a"}))
+
+    context = show(said, hits=[hit(3, "I love Lisbon", conversation="old")])
+
+    assert [m["role"] for m in context.messages] == ["user", "assistant", "user", "user", "assistant", "tool"]
+    assert "I love Lisbon" in context.messages[2]["content"]
 
 
 def test_smallest_budgets_hold_facts_and_the_last_two_turns():

@@ -397,7 +397,7 @@ class Conversation:
         general: bool = False,
     ) -> Context:
         """
-        Build what the model should see now; with the layered strategy: summaries, facts, recalled items, recent messages.
+        Build what the model should see now; with the layered strategy: summaries, facts, recent messages, and before the question what is recalled.
 
         Args:
             query: what the user just said, when it is not stored yet; it closes the messages.

@@ -7,8 +7,8 @@ The next prompt: stable sections first, volatile last.  Pure.
     summaries        │ one message, the same bytes until a fact or a summary changes
     facts            ┘
     ──────────────── cache breakpoint
-    recalled         one message, for this question
     recent           the last messages verbatim, with their own roles
+    recalled         one message, for this question, which follows it
 
 A strategy looks at the material and at the room that the budget leaves, and returns a `Layout`:
 sections with their lines, turns verbatim, and what had to be left out.  `assemble` makes messages of
@@ -144,7 +144,7 @@ class Strategy(Protocol):
 @dataclass(frozen=True, slots=True)
 class Layered:
     """
-    Earlier conversations, summaries, then facts, then what was recalled, then the recent messages verbatim.
+    Earlier conversations, summaries, then facts, then the recent messages verbatim, what was recalled before the question.
 
     The stable part has fixed shares of the budget, so that what happens below the breakpoint never
     changes a byte above it; what it does not use goes to the verbatim messages and then to recall.
@@ -513,8 +513,8 @@ def assemble(
     stable = len(messages)
     items = [item for part in layout.stable for item in part.items]
     prefix = build_prefix(messages, items, system)
-    messages += _memory((layout.recalled,), "user")
-    messages += [dict(message) for turn in layout.turns for message in turn.messages]
+    before, after = _around_recalled(layout.turns)
+    messages += [*before, *_memory((layout.recalled,), "user"), *after]
     sections = _sections(layout, system, system_tokens)
     context = Context(
         messages=tuple(messages),
@@ -536,6 +536,17 @@ def assemble(
 def _memory(parts: tuple[Part, ...], role: str) -> list[dict[str, Any]]:
     texts = ["\n".join(part.lines) for part in parts if part.lines]
     return [{"role": role, "content": "\n\n".join(texts)}] if texts else []
+
+
+def _around_recalled(turns: Sequence[Turn]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """
+    Return the messages before and after what is recalled: the question, and what follows it, come after.
+
+    So the next request begins with the same recent messages, whatever it recalls.  Calls stay with their results.
+    """
+    asked = max((index for index, turn in enumerate(turns) if turn.role == "user"), default=0)
+    before, after = ([dict(one) for turn in part for one in turn.messages] for part in (turns[:asked], turns[asked:]))
+    return before, after
 
 
 def _sections(layout: Layout, system: str | None, system_tokens: int) -> tuple[Section, ...]:

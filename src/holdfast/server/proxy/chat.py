@@ -372,11 +372,12 @@ def _beside(context: Context, request: ChatRequest, *, only_recalled: bool = Fal
     head = next((index for index, role in enumerate(roles) if role not in INSTRUCTIONS), len(roles))
     asked = max((index for index, role in enumerate(roles) if role == "user"), default=None)
     stable = context.stable_messages
-    recalled = 1 if context.section("recalled").items else 0
-    beginning = [] if only_recalled else [*context.messages[:stable], *context.messages[stable + recalled :]]
+    text = context.section("recalled").text
+    volatile = [message for message in context.messages[stable:] if text and message["content"] == text]
+    beginning = [] if only_recalled else [one for one in context.messages if one not in volatile]
     placed = [
         *((head, message) for message in beginning),
-        *((head if asked is None else asked, message) for message in context.messages[stable : stable + recalled]),
+        *((head if asked is None else asked, message) for message in volatile),
     ]
     if asked is None and request.shape.role(request.messages[0]) == "tool":
         return []  # results of tools alone, which nothing may come before
