@@ -21,6 +21,7 @@ from holdfast.bench.retrieval import (
     RetrievalRun,
     RunState,
     build_report,
+    code_digest,
     describe_run,
     format_silence,
     format_table,
@@ -196,6 +197,35 @@ def test_command_prints_tables_and_writes_the_report(tmp_path, monkeypatch, caps
     rows = [json.loads(line) for line in Path("runs.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {"question_id", "ranked_ids", "score"} <= set(rows[0])
     assert len(rows) == 32
+
+
+def test_a_run_by_other_code_is_not_shown_again(tmp_path, monkeypatch, capsys):
+    """Who changes the ranking and measures again wants the new figures."""
+    monkeypatch.chdir(tmp_path)
+    command = ["bench", "--no-embedder", "--limit", "1"]
+    assert main(command) == main(command) == 0
+    assert "has changed" not in capsys.readouterr().err
+    described, steps = Path("holdfast-bench/tiny/about.json"), Path("holdfast-bench/tiny/steps.jsonl")
+    held = json.loads(described.read_text(encoding="utf-8"))
+
+    described.write_text(json.dumps(held | {"code": "older"}), encoding="utf-8")
+    assert main(command) == 0
+    assert "the code has changed" in capsys.readouterr().err
+    assert json.loads(described.read_text(encoding="utf-8")) == held
+
+    described.write_text(json.dumps(held | {"code": "older"}), encoding="utf-8")
+    steps.write_text(steps.read_text("utf-8") + '{"step": "answer memory", "id": "q1", "text": "Porto"}\n', "utf-8")
+    assert main(command) == 1
+    assert "--fresh" in capsys.readouterr().err
+    assert main([*command, "--fresh"]) == 0
+
+
+def test_the_digest_of_the_code_changes_with_a_module_and_a_pattern(tmp_path):
+    for name, other in (("rank.py", "x = 2"), ("en.toml", "x = 3")):
+        (tmp_path / name).write_text("x = 1", encoding="utf-8")
+        before = code_digest(tmp_path)
+        (tmp_path / name).write_text(other, encoding="utf-8")
+        assert code_digest(tmp_path) != before
 
 
 @pytest.mark.parametrize(

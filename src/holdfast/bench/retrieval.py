@@ -6,6 +6,7 @@ What is finished is written down at once (`RunState`), so that a run can be stop
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -88,7 +89,31 @@ def describe_run(benchmark: Benchmark, embedder: Embedder | None, model: str = "
         "embedder": embedder.id if embedder else None,
         "model": model,
         "version": __version__,
+        "code": code_digest(Path(__file__).parent.parent),
     }
+
+
+def code_digest(package: Path) -> str:
+    """Return 16 hex digits that change with any module, pattern, or query of *package*: what was found by other code is out of date."""
+    found = hashlib.sha256()
+    for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".toml", ".sql", ".md")):
+        found.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def repeatable(folder: Path, about: StepRecord) -> bool:
+    """Whether *folder* holds the run that *about* describes, made by other code and without a call of a model."""
+    described, steps = folder / "about.json", folder / "steps.jsonl"
+    if about["model"] or not described.exists():
+        return False
+    held = json.loads(described.read_text(encoding="utf-8"))
+    made = {line.partition('"step": "')[2].partition('"')[0] for line in _lines(steps)}
+    return held != about and held | {"code": about["code"]} == about and made <= {"", "stored", "foreign", OURS, *PEERS}
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file; none where there is no file."""
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 class RetrievalRun:
@@ -271,8 +296,8 @@ class RunState:
         described = folder / "about.json"
         if described.exists() and json.loads(described.read_text(encoding="utf-8")) != about:
             raise Conflict(
-                f"{folder} holds a run of other data, or with another embedder or model",
-                hint="name another folder with --state, or remove this one",
+                f"{folder} holds a run of other data or other code, or with another embedder or model",
+                hint="start again with --fresh, or name another folder with --state",
             )
         described.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         self._path = folder / "steps.jsonl"

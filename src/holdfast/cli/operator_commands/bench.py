@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ from ...bench.retrieval import (
     format_silence,
     format_table,
     limit_questions,
+    repeatable,
 )
 from ...bench.stories import HALVES, Half, StoryTurn, write_story
 from ...config import Config
@@ -188,9 +190,13 @@ def _run_questions(options: BenchOptions) -> int:
     wrong = find_wrong_keys(benchmark, options.known_wrong)
     embedder = None if options.no_embedder else default_embedder()
     folder = options.state_folder
-    if options.fresh and (folder / "about.json").exists():
+    about = describe_run(benchmark, embedder, options.digest_llm or "")
+    changed = not options.llm and repeatable(folder, about)  # what a model was paid for is kept until --fresh
+    if changed and not options.fresh:
+        print("the code has changed since the last run: starting again", file=sys.stderr)
+    if changed or (options.fresh and (folder / "about.json").exists()):
         shutil.rmtree(folder)
-    state = RunState(folder, describe_run(benchmark, embedder, options.digest_llm or ""))
+    state = RunState(folder, about)
     with ExitStack() as models:
         try:
             asked, answers = _ask(options, benchmark, state, embedder, models)
