@@ -13,7 +13,7 @@ from holdfast import Config, Memory
 from holdfast.errors import NotFound
 from holdfast.ingest.append import index_message
 from holdfast.recall import index
-from holdfast.store import Partition, ReadView, pack_words
+from holdfast.store import Partition, ReadView, pack_words, writeview
 from holdfast.store.values import SEPARATOR
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
@@ -110,10 +110,15 @@ def _message(rng: random.Random) -> dict[str, str]:
     return {"role": rng.choice(["user", "user", "assistant"]), "content": _text(rng)}
 
 
-@pytest.mark.parametrize(("held", "seed"), [("words", 0), ("vectors", 1), ("vectors", 2), ("signs", 1), ("signs", 5)])
+@pytest.mark.parametrize(
+    ("held", "seed"),
+    [("words", 0), ("vectors", 1), ("vectors", 2), ("signs", 1), ("signs", 5), ("segments", 3), ("segments", 4)],
+)
 def test_a_search_after_any_write_finds_what_reading_everything_finds(tmp_path, monkeypatch, held, seed):
-    if held == "signs":
+    if held in ("signs", "segments"):
         monkeypatch.setattr(index, "BIG", 15)
+    if held == "segments":
+        monkeypatch.setattr(writeview, "SIZE", 4)
     rng, group = random.Random(seed), Group(str(tmp_path / "m.db"), None if held == "words" else HashEmbedder())
     try:
         for _ in range(50):

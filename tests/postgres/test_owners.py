@@ -79,6 +79,7 @@ def test_no_setting_of_the_session_shows_more(roles: dict[str, str], setting: st
         "SELECT * FROM api_key",
         "SELECT * FROM provider_key",
         "SELECT * FROM vector",
+        "SELECT * FROM segment",
         "ALTER TABLE message DISABLE ROW LEVEL SECURITY",
         "SET ROLE holdfast_app",
     ],

@@ -215,7 +215,7 @@ def test_who_looks_across_reads_everybody_and_writes_nobody(calls: list[Call], a
 
 def test_without_an_org_nothing_is_there(calls: list[Call], address: str) -> None:
     with psycopg.connect(address, autocommit=True) as connection:
-        for table in ("message", "fact", "doc", "vector", "facts", "messages", "summaries", "fact_history"):
+        for table in ("message", "fact", "doc", "vector", "segment", "facts", "messages", "summaries", "fact_history"):
             assert connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchall() == [(0,)], table
         connection.execute("BEGIN; SET LOCAL holdfast.org = 'acme'")
         assert connection.execute("SELECT count(*) FROM facts").fetchall()[0][0] > 0

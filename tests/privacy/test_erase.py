@@ -12,7 +12,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import NotFound
 from holdfast.privacy import forget
-from holdfast.store import ReadView, Store, WriteView
+from holdfast.store import ReadView, Store, WriteView, writeview
 from holdfast.store.queries import tables
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.embedder import HashEmbedder
@@ -34,6 +34,12 @@ START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 
 def test_there_are_fifty_canaries() -> None:
     assert len(set(CANARIES)) == 50
+
+
+@pytest.fixture(autouse=True)
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nearly all documents stand in segments, too."""
+    monkeypatch.setattr(writeview, "SIZE", 4)
 
 
 @pytest.fixture

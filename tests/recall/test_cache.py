@@ -2,9 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from holdfast.recall.index import IndexCache, build, parse_documents
+from holdfast.recall.index import IndexCache, build, join_documents
 from holdfast.store import Partition, UserRow
-from holdfast.store.values import COLUMNS
 
 PARTITIONS = (Partition("self", "message"),)
 NOW = UserRow(next_doc=3, version=7, epoch=0)
@@ -14,7 +13,7 @@ def key(user: str) -> tuple[tuple[str, str, str], tuple[Partition, ...], tuple[s
     return (("acme", user, "bot"), PARTITIONS, ())
 
 
-EMPTY = build("message", [parse_documents(PARTITIONS[0], {name: () for name in COLUMNS})])
+EMPTY = build("message", [join_documents(PARTITIONS[0], [])])
 
 
 def test_what_was_put_is_found_at_the_same_moment_only():

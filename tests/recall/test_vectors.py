@@ -22,6 +22,7 @@ from holdfast.recall.vectors import (
     pack_signs,
 )
 from holdfast.store.rows import signs
+from holdfast.store.segments import stack_signs
 
 from .conftest import ANA
 from .test_search import SMALL_TALK, TALK
@@ -77,12 +78,12 @@ def test_by_signs_the_nearest_are_those_of_brute_force(seed):
     rows = likely(12_000, seed)
     question = (rows[77] * 0.6 + likely(1, seed + 90)[0] * 0.8).astype(np.float32)
     held = arranged(rows)
-    marks = [signs(data) for _, _, data in stored(rows)]
+    marks = stack_signs([signs(data) for _, _, data in stored(rows)])
 
     def read(places):
         return held.codes[places], held.scale[places]
 
-    by_signs = order_signs(marks, np.arange(len(rows)), DIM, read).compare(question, np.zeros(0, np.int64), read)
+    by_signs = order_signs(*marks, np.arange(len(rows)), DIM, read).compare(question, np.zeros(0, np.int64), read)
     exact = compare_exactly(held, question)
 
     best, told = np.argsort(-exact.cosine)[:10], np.argsort(-by_signs.cosine)[:10]
@@ -102,7 +103,7 @@ def test_signs_wait_for_vectors_that_are_not_there():
     def read(at):
         return held.codes[299 - at], held.scale[299 - at]
 
-    seen = order_signs(marks, places, DIM, read)
+    seen = order_signs(*stack_signs(marks), places, DIM, read)
     found = seen.compare(rows[5], np.zeros(0, np.int64), read)
 
     assert seen.present[299 - 0] == seen.present[299 - 1] == np.False_
@@ -118,7 +119,8 @@ def test_documents_with_the_words_are_compared_exactly_whatever_their_signs():
     def read(places):
         return held.codes[places], held.scale[places]
 
-    told = order_signs([signs(data) for _, _, data in stored(rows)], np.arange(3_000), DIM, read)
+    marks = stack_signs([signs(data) for _, _, data in stored(rows)])
+    told = order_signs(*marks, np.arange(3_000), DIM, read)
     farthest = np.argsort(told.estimates(question))[:5]
     found = told.compare(question, farthest, read)
 

@@ -47,6 +47,7 @@ DAMAGE = {
     "doc_of_summary": "UPDATE summary SET live = 0 WHERE level = 2",
     "doc_kind": "UPDATE doc SET kind = 'note' WHERE kind = 'fact'",
     "doc_terms": "UPDATE doc SET words = replace(words, ' Lisbon', '')",
+    "segment": "INSERT INTO segment SELECT org, user_id, bot, subject, kind, 1, 9, 1, 1, '', x'00' FROM doc LIMIT 1",
     "vector_doc": "UPDATE doc SET embedded = 'other'",
     "doc_vector": "DELETE FROM vector",
     "next_doc": "UPDATE user_state SET next_doc = 2",

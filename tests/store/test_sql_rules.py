@@ -27,6 +27,7 @@ KEYS = {
     "prefix": "org, user_id, bot, subject, conversation, variant",
     "derivation": "org, user_id, bot, child_kind, child, source_kind, subject, conversation, start_seq, source",
     "vector": "org, user_id, bot, subject, kind, embedder, doc",
+    "segment": "org, user_id, bot, subject, kind, first_doc",
     "evidence": "org, user_id, bot, subject, fact, home, conversation, seq, start",
     "consent": "org, user_id, bot, subject",
     "subject": "org, user_id, bot, subject",

@@ -52,7 +52,7 @@ SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search 
 TABLES = {
     "conversation": "conversations", "message": "messages", "summary": "summaries", "story": "stories", "fact": "facts",
     "evidence": "quotes", "rejected": "refused", "idempotency": "keys", "doc": "documents",
-    "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
+    "segment": "packed documents", "vector": "vectors", "derivation": "edges", "coverage": "coverage", "job": "jobs", "prefix": "prefixes",
     "blocked_topic": "topics", "episode_range": "episode ranges", "rebuild": "rebuilds",
     "read_range": "read ranges", "context_stats": "measured replies", "prompt": "prompts", "usage": "usage",
     "provider_key": "provider keys", "event": "events",

@@ -9,22 +9,21 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..embed.protocol import Embedder
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
+from ..store.segments import NUMBERS, Segment, Words, join_segments, number_distinct, pack_columns
 from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
 from ..types import BY_HAND_CONVERSATION, HitKind
 from .query import ROLE_NAMES, Query
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
-from .words import Words
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,7 +41,6 @@ _FEW_VECTORS = 64
 # More messages than a conversation has.
 _SEQ_SPAN = 1 << 40
 
-Columns = Mapping[str, tuple[Any, ...]]
 SourceKey = tuple[str, str, int]
 """The subject, conversation and number of a message."""
 NO_SOURCES: Mapping[str, Sequence[SourceKey]] = {}
@@ -211,9 +209,13 @@ class Index:
     @property
     def nbytes(self) -> int:
         """Return the bytes that are held now."""
-        vectors = sum(held.nbytes for held in self.vectors)
-        refs = sum(len(ref) + 57 for ref in self.refs if ref) if self.kind != "message" else 0
-        return 4096 + 232 * len(self) + refs + vectors + sum(part.words.nbytes for part in self.parts)
+        held = [getattr(self, column.name) for column in fields(self)]
+        held += [self.layout.session, self.layout.start, *self.layout.same]
+        held += [column for part in self.parts for column in (part.said_at, *part.numbers.values())]
+        arrays = {id(array): array.nbytes for array in held if isinstance(array, np.ndarray)}  # some are there twice
+        refs = 8 * len(self) + sum(len(ref) + 57 for ref in self.refs if ref)
+        others = (*self.vectors, *(part.words for part in self.parts))
+        return 4096 + sum(arrays.values()) + refs + sum(other.nbytes for other in others)
 
     def row(self, place: int) -> DocRow:
         """Return the document at *place*, as far as a search knows it."""
@@ -261,38 +263,31 @@ class Match:
     counts: Floats
 
 
-_NUMBERS = ("doc", "seq", "session", "at", "sizes")
-
-
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of one partition by number, as they were read; ``said`` holds each different text once."""
+    """The documents of one partition by number, as they were read; see `Segment`."""
 
     partition: Partition
-    numbers: Mapping[str, Ints]  # a column for each of _NUMBERS
+    numbers: Mapping[str, Ints]
     said: tuple[str, ...]
     said_at: Ints  # index into said
     refs: tuple[str, ...]
     words: Words
 
-    def extend(self, columns: Columns) -> Documents:
+    def extend(self, more: Segment) -> Documents:
         """Return these documents and newer ones."""
-        if not columns["doc"]:
+        if not len(more):
             return self
-        more = parse_documents(self.partition, {**columns, "words": ()})
-        said, at = _number_distinct((*self.said, *more.said))
+        said, at = number_distinct((*self.said, *more.said))
         said_at = np.concatenate((self.said_at, at[len(self.said) :][more.said_at]))
-        numbers = {name: np.concatenate((self.numbers[name], more.numbers[name])) for name in _NUMBERS}
-        return Documents(
-            self.partition, numbers, said, said_at, self.refs + more.refs, self.words.extend(columns["words"])
-        )
+        numbers = {name: np.concatenate((self.numbers[name], more.numbers[name])) for name in NUMBERS}
+        return Documents(self.partition, numbers, said, said_at, self.refs + more.refs, self.words.extend(more.words))
 
 
-def parse_documents(partition: Partition, columns: Columns) -> Documents:
-    """Return the documents of a partition, as `ReadView.columns` gives them, as arrays."""
-    said, said_at = _number_distinct(columns["said"])
-    numbers = {name: np.array(columns[name], np.int64) for name in _NUMBERS}
-    return Documents(partition, numbers, said, said_at, columns["ref"], Words().extend(columns["words"]))
+def join_documents(partition: Partition, segments: Sequence[Segment]) -> Documents:
+    """Return the documents of a partition, as `ReadView.segments` gives them."""
+    whole = join_segments(segments)
+    return Documents(partition, whole.numbers, whole.said, whole.said_at, whole.refs, Words().extend(whole.words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,10 +312,10 @@ def _order_documents(parts: Sequence[Documents]) -> _Ordered:
             conversation, role, name = text.split(SEPARATOR, 2)
             distinct.append((part.partition.subject, conversation, role, name))
     said = _join(said_at)
-    talks, talk = _number_distinct([(subject, conversation) for subject, conversation, _, _ in distinct])
-    names, speaker = _number_distinct([name for *_, name in distinct])
+    talks, talk = number_distinct([(subject, conversation) for subject, conversation, _, _ in distinct])
+    names, speaker = number_distinct([name for *_, name in distinct])
     user = np.array([role == "user" for _, _, role, _ in distinct], np.float64)
-    numbers = {name: _join([part.numbers[name] for part in parts]) for name in _NUMBERS}
+    numbers = {name: _join([part.numbers[name] for part in parts]) for name in NUMBERS}
     refs = parts[0].refs if len(parts) == 1 else tuple(chain.from_iterable(part.refs for part in parts))
     talk = talk[said]
     position = talk * _SEQ_SPAN + numbers["seq"]
@@ -354,12 +349,13 @@ def build(
     by_hand = [name == BY_HAND_CONVERSATION for _, name in rows.talks]
     layout = _find_sessions(rows.talk, rows.numbers["session"], by_hand)
     question, equals = _flag(signals, IS_QUESTION), not any(name.lower() in ROLE_NAMES for name in rows.names)
-    places = np.argsort(docs, kind="stable")
+    ordered = _ascends(docs)
+    places = np.arange(len(docs)) if ordered else np.argsort(docs, kind="stable")
     return Index(
         kind=kind,
         parts=tuple(parts),
         docs=docs,
-        sorted_docs=docs[places],
+        sorted_docs=docs if ordered else docs[places],
         places=places,
         refs=rows.refs,
         layout=layout,
@@ -408,12 +404,6 @@ def _years(at_ms: Ints) -> Ints:
     return at_ms.astype("datetime64[ms]").astype("datetime64[Y]").astype(np.int64) + 1970
 
 
-def _number_distinct(values: Sequence[Any]) -> tuple[tuple[Any, ...], Ints]:
-    """The distinct *values* in order of appearance, and the number of each value among them."""
-    number = {value: at for at, value in enumerate(dict.fromkeys(values))}
-    return tuple(number), np.fromiter(map(number.__getitem__, values), np.int64, len(values))
-
-
 def _flag(signals: Ints, bit: int) -> Floats:
     return ((signals & bit) > 0).astype(np.float64)
 
@@ -451,7 +441,7 @@ def _place_sources(refs: Sequence[str], sources: Mapping[str, Sequence[SourceKey
     if not sources:
         return FactSources(np.zeros(0, np.int64), (), np.zeros(0, np.int64), np.zeros(0, np.int64))
     pairs = [(place, key) for place, ref in enumerate(refs) for key in sources.get(ref, ())]
-    talks, talk = _number_distinct([key[:2] for _, key in pairs])
+    talks, talk = number_distinct([key[:2] for _, key in pairs])
     place, seq = [place for place, _ in pairs], [key[2] for _, key in pairs]
     return FactSources(np.array(place, np.int64), talks, talk, np.array(seq, np.int64))
 
@@ -460,6 +450,8 @@ def _place_aliases(
     refs: Sequence[str], aliases: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[tuple[str, ...], int], ...]:
     """Return the terms of each alias with the place of its fact; an alias of stop words alone names nothing."""
+    if not aliases:
+        return ()
     named = ((tuple(terms(name, "en")), place) for place, ref in enumerate(refs) for name in aliases.get(ref, ()))
     return tuple(dict.fromkeys(one for one in named if one[0]))
 
@@ -565,10 +557,10 @@ def _read(
     """Read the documents of some partitions, and their vectors."""
     # The number of documents of all kinds is known beforehand, and bounds that of one.
     signs_of = embedders[0].id if embedders and stamp.next_doc > BIG else ""
-    parts = [(partition, view.columns(partition, signs_of=signs_of)) for partition in partitions]
+    parts = [(partition, view.segments(partition, signs_of=signs_of)) for partition in partitions]
     everywhere = view.at(view.scope.subject, None)  # as the cache is for all conversations
-    rows = everywhere.facts() if kind == "fact" and any(columns["doc"] for _, columns in parts) else []
-    documents = [parse_documents(partition, columns) for partition, columns in parts]
+    rows = everywhere.facts() if kind == "fact" and any(segments for _, segments in parts) else []
+    documents = [join_documents(partition, segments) for partition, segments in parts]
     index = build(kind, documents, sources=_fact_sources(rows), aliases=_fact_aliases(rows))
     return replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))
 
@@ -581,7 +573,7 @@ def _extend(view: ReadView, older: Index, embedders: Sequence[Embedder]) -> Inde
     """
     index = older
     if older.kind != "fact":  # whose revision rises with each new one
-        parts = [part.extend(view.columns(part.partition, first=older.end)) for part in older.parts]
+        parts = [part.extend(pack_columns(view.columns(part.partition, first=older.end))) for part in older.parts]
         if any(new is not old for new, old in zip(parts, older.parts, strict=True)):
             index = build(older.kind, parts)
     if not embedders:
@@ -606,11 +598,10 @@ def _extend_vectors(
     first = int(index.docs[missing].min()) if missing.any() else index.end
     at = [part.partition for part in index.parts] if first < index.end else []
     if isinstance(held, Signs):
-        found = [view.columns(partition, signs_of=embedder.id, first=first) for partition in at]
+        found = [pack_columns(view.columns(partition, signs_of=embedder.id, first=first)) for partition in at]
         read = partial(read_vectors, view, index, embedder)
-        docs = np.array([doc for columns in found for doc in columns["doc"]], np.int64)
-        signs = [sign for columns in found for sign in columns["signs"]]
-        return extend_signs(held, places, len(index), index.find(docs)[0], signs, read)
+        docs, signs, signed = _join_signs(found, embedder.dim)
+        return extend_signs(held, places, len(index), index.find(docs[signed])[0], signs[signed], read)
     if np.count_nonzero(missing) > _FEW_VECTORS:
         rows = [row for partition in at for row in view.vectors(partition, embedder.id, first=first)]
         return extend_vectors(held, places, order_vectors(index.sorted_docs, index.places, rows, embedder.dim))
@@ -619,16 +610,26 @@ def _extend_vectors(
 
 
 def _load_vectors(
-    view: ReadView, index: Index, parts: Sequence[tuple[Partition, Columns]], embedder: Embedder
+    view: ReadView, index: Index, parts: Sequence[tuple[Partition, Sequence[Segment]]], embedder: Embedder
 ) -> Vectors | Signs:
     """All vectors by one embedder, or their signs when they are many."""
-    if len(index) > BIG and any(sign is not None for _, columns in parts for sign in columns["signs"]):
-        docs = np.array([doc for _, columns in parts for doc in columns["doc"]], np.int64)
-        signs = [sign for _, columns in parts for sign in columns["signs"]]
+    if len(index) > BIG and any(segment.signed.any() for _, segments in parts for segment in segments):
+        docs, signs, signed = _join_signs([segment for _, segments in parts for segment in segments], embedder.dim)
         read = partial(read_vectors, view, index, embedder)
-        return order_signs(signs, np.argsort(index.find(docs)[0]), embedder.dim, read)
+        return order_signs(signs, signed, np.argsort(index.find(docs)[0]), embedder.dim, read)
     rows = [row for partition, _ in parts for row in view.vectors(partition, embedder.id)]
     return order_vectors(index.sorted_docs, index.places, rows, embedder.dim)
+
+
+def _join_signs(segments: Sequence[Segment], dim: int) -> tuple[Ints, NDArray[np.uint8], Bools]:
+    """Return the documents of segments, a row of signs for each, and which of these are there."""
+    width = -(-dim // 8)
+    found = [segment.signs_of(width) for segment in segments]
+    return (
+        np.concatenate([np.zeros(0, np.int64), *(segment.numbers["doc"] for segment in segments)]),
+        np.concatenate([np.zeros((0, width), np.uint8), *(signs for signs, _ in found)]),
+        np.concatenate([np.zeros(0, np.bool_), *(signed for _, signed in found)]),
+    )
 
 
 def read_vectors(view: ReadView, index: Index, embedder: Embedder, places: Ints) -> Codes:

@@ -230,29 +230,16 @@ def fill_vectors(held: Vectors, places: Ints, size: int, wanted: Ints, found: Co
     return Vectors(codes, scale)
 
 
-def order_signs(signs: Sequence[bytes | None], order: Ints, dim: int, read: Callable[[Ints], Codes]) -> Signs:
-    """Signs of documents, brought into *order*; *read* gets vectors by the places they then have."""
-    width = -(-dim // 8)
-    none = bytes(width)
-    whole = b"".join([sign or none for sign in signs])
-    there = np.fromiter(map(bool, signs), np.bool_, len(signs))
-    if len(whole) != width * len(signs):  # of a vector of another width
-        there = np.array([sign is not None and len(sign) == width for sign in signs])
-        whole = b"".join([sign if sign is not None and len(sign) == width else none for sign in signs])
-    rows = np.frombuffer(whole, np.uint8).reshape(len(signs), width)
-    present = there[order]
+def order_signs(signs: NDArray[np.uint8], signed: Bools, order: Ints, dim: int, read: Callable[[Ints], Codes]) -> Signs:
+    """Rows of signs of documents, of which those *signed* are there, brought into *order*; *read* gets vectors by the places they then have."""
+    present = signed[order]
     known = np.flatnonzero(present)
     sample = known[:: max(1, len(known) // SAMPLE)]
-    return Signs(pack_signs(rows[order], dim), present, dim, sample, read(sample))
+    return Signs(pack_signs(signs[order], dim), present, dim, sample, read(sample))
 
 
 def extend_signs(
-    held: Signs,
-    places: Ints,
-    size: int,
-    at: Ints,
-    signs: Sequence[bytes | None],
-    read: Callable[[Ints], Codes],
+    held: Signs, places: Ints, size: int, at: Ints, signs: NDArray[np.uint8], read: Callable[[Ints], Codes]
 ) -> Signs:
     """
     Return *held* for documents that are now at *places* of *size*, with some further signs.
@@ -262,16 +249,13 @@ def extend_signs(
         places: where each of those is now.
         size: the number of all documents.
         at: the places of further *signs*.
-        signs: as of `order_signs`.
+        signs: a row for each of these places.
         read: gets vectors by place; it is asked for those of the sample that are not held.
     """
     bits, present = np.zeros((len(held.bits), size), np.uint64), np.zeros(size, np.bool_)
     bits[:, places], present[places] = held.bits, held.present
-    width = -(-held.dim // 8)
-    here = np.array([sign is not None and len(sign) == width for sign in signs], np.bool_)
-    if here.any():
-        rows = np.frombuffer(b"".join([sign for sign in signs if sign and len(sign) == width]), np.uint8)
-        bits[:, at[here]], present[at[here]] = pack_signs(rows.reshape(-1, width), held.dim), True
+    if len(at):
+        bits[:, at], present[at] = pack_signs(signs, held.dim), True
     known = np.flatnonzero(present)
     sample = known[:: max(1, len(known) // SAMPLE)]
     before = np.full(size, -1)

@@ -29,6 +29,7 @@ from ..types import (
 )
 from . import rows
 from .port import Driver, Row
+from .segments import SEALED, Segment, decode, pack_columns
 from .values import (
     COLUMNS,
     END_OF_NAMES,
@@ -414,13 +415,28 @@ class ReadView:
         """Return every document of a partition, by number."""
         return [rows.doc(row) for row in self._run("docs", **_where(partition))]
 
-    def columns(self, partition: Partition, *, signs_of: str = "", first: int = 0) -> dict[str, tuple[Any, ...]]:
+    def segments(self, partition: Partition, *, signs_of: str = "") -> list[Segment]:
+        """Return every document of a partition, by number, from the packed ones as far as there are any; *signs_of* as of `columns`."""
+        found, begin = [], 1
+        if partition.kind in SEALED:
+            for first, last, embedder, data in self._run("segments", subject=partition.subject, kind=partition.kind):
+                if begin < first:
+                    found.append(pack_columns(self.columns(partition, signs_of=signs_of, first=begin, last=first - 1)))
+                segment, begin = decode(data), last + 1
+                found.append(segment if embedder == signs_of else segment.without_signs())
+        found.append(pack_columns(self.columns(partition, signs_of=signs_of, first=begin)))
+        return [segment for segment in found if len(segment)]
+
+    def columns(
+        self, partition: Partition, *, signs_of: str = "", first: int = 0, last: int = EVERYTHING
+    ) -> dict[str, tuple[Any, ...]]:
         """
-        Return the documents from number *first* on, a tuple per name in `values.COLUMNS`, several times faster than `docs`.
+        Return the documents from number *first* to *last*, a tuple per name in `values.COLUMNS`, several times faster than `docs`.
         With *signs_of* an embedder there are ``signs``, too: a bit for each number of its vector, 1 from
         0 upwards, the first in the highest bit; ``None`` where the current vector is not by it.
         """
-        found = self._run("doc_columns", embedder=signs_of, separator=SEPARATOR, first=first, **_where(partition))
+        bounds = {"first": first, "last": last}
+        found = self._run("doc_columns", embedder=signs_of, separator=SEPARATOR, **bounds, **_where(partition))
         names = (*COLUMNS, "signs")
         values: Iterable[tuple[Any, ...]] = zip(*found, strict=True) if found else ((),) * len(names)
         columns = dict(zip(names, values, strict=True))
@@ -438,8 +454,9 @@ class ReadView:
     def vectors_of(self, partition: Partition, embedder: str, docs: Iterable[int]) -> list[tuple[int, float, bytes]]:
         """Return those of `vectors` that belong to the given documents, in their order."""
         head = (*self._head, partition.subject, partition.kind, embedder)
-        found: list[Any] = self._driver.many("vector_of", [(*head, doc) for doc in docs])
-        return found
+        place = {doc: at for at, doc in enumerate(docs)}
+        found: list[Any] = self._driver.many("vector_of", [(*head, doc) for doc in place])
+        return sorted(found, key=lambda row: place[row[0]])
 
     def texts(self, docs: Iterable[DocRow]) -> dict[tuple[str, int], str]:
         """``{(kind, doc): text}`` of documents: a message's content, a fact's or summary's text."""

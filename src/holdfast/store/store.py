@@ -668,6 +668,7 @@ HINTS = {
     "doc_of_summary": _INDEX,
     "doc_kind": _INDEX,
     "doc_terms": _INDEX,
+    "segment": _INDEX,
     "vector_doc": _INDEX,
     "doc_vector": _INDEX,
     "next_doc": _LOST,

@@ -8,9 +8,11 @@ transaction, so the same statements are legal on SQLite, PostgreSQL and Citus.
 from __future__ import annotations
 
 import secrets
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import product
 from typing import Self
 
 from ..clock import DAY_MS, new_id, to_ms
@@ -20,9 +22,12 @@ from ..scope import SELF, Scope
 from ..types import Candidate, Evidence, Job, Story, StoryLine, Summary
 from . import rows
 from .port import Driver
-from .readview import ReadView
+from .readview import EVERYTHING, ReadView
+from .segments import SEALED, SIZE, encode, pack_columns
 from .values import (
+    COLUMNS,
     END_OF_NAMES,
+    SEPARATOR,
     ConsentRow,
     ContextStatsRow,
     ConversationRow,
@@ -66,6 +71,7 @@ OF_USER = (
     "evidence",
     "derivation",
     "doc",
+    "segment",
     "vector",
     "job",
     "operation",
@@ -77,6 +83,9 @@ OF_USER = (
     "subject",
     "user",
 )
+
+SEALED_AT_ONCE = 8
+"""Segments that one change may make."""
 
 
 class WriteView(ReadView):
@@ -146,6 +155,8 @@ class WriteView(ReadView):
         self._driver.many("add_doc", [head + rows.doc_columns(row) for row in rows_])
         if any(row.kind == "fact" for row in rows_):
             self._changes.note_reindexed("fact")
+        for place in {(row.subject, row.kind) for row in rows_ if row.doc % SIZE == 0}:
+            self._seal(*place)
 
     def add_vectors(self, rows_: Iterable[tuple[DocRow, str, float, bytes]]) -> None:
         """Insert or replace ``(document, embedder, scale, int8 bytes)``; other embedders' vectors and removed docs go."""
@@ -164,6 +175,46 @@ class WriteView(ReadView):
         self._driver.many("add_vector", add)
         self._driver.many("mark_embedded", mark)
         self._driver.many("remove_vector", remove)
+        for place in {key[:2] for key in given}:
+            docs = sorted(doc for subject, kind, doc, _ in there if (subject, kind) == place)
+            if self._unseal(*place, docs) or any(doc % SIZE == 0 for doc in docs):
+                self._seal(*place)
+
+    def _unseal(self, subject: str, kind: str, docs: Sequence[int]) -> bool:
+        """Remove the segments that hold any of *docs*, which ascend; say whether there were some."""
+        if kind not in SEALED or not docs:
+            return False
+        sealed = self._run("segment_ranges", subject=subject, kind=kind)
+        hit = [first for first, last in sealed if bisect_left(docs, first) < bisect_right(docs, last)]
+        self._driver.many("remove_segment", [(*self._head, subject, kind, first) for first in hit])
+        return bool(hit)
+
+    def _seal(self, subject: str, kind: str) -> None:
+        """
+        Pack documents that are in no segment, `SIZE` at a time; of the newest only whole segments, and no endless number at once.
+
+        Documents whose vectors are by two embedders, or missing in part, wait: they are about to get them.
+        """
+        if kind not in SEALED:
+            return
+        place = {"subject": subject, "kind": kind}
+        ranges = [*self._run("segment_ranges", **place), (EVERYTHING, EVERYTHING)]
+        begin, looks = 1, SEALED_AT_ONCE
+        for first, last in ranges:
+            while begin < first and looks:
+                looks -= 1
+                bounds = {"first": begin, "last": first - 1, "limit": SIZE}
+                found = self._run("unsealed", separator=SEPARATOR, **bounds, **place)
+                if not found or (first == EVERYTHING and len(found) < SIZE):
+                    break
+                *columns, embedded, terms = zip(*found, strict=True)
+                end = found[-1][0] if len(found) == SIZE else first - 1
+                if len(set(embedded)) == 1:
+                    packed = pack_columns(dict(zip((*COLUMNS, "signs"), columns, strict=True)))
+                    sums = {"docs": len(found), "terms": sum(terms), "embedder": embedded[0]}
+                    self._run("add_segment", first_doc=begin, last_doc=end, data=encode(packed), **sums, **place)
+                begin = end + 1
+            begin = last + 1
 
     def note_embedder(self, embedder: str) -> None:
         """Note that all documents of the user have vectors by *embedder*, or a job for them."""
@@ -178,6 +229,8 @@ class WriteView(ReadView):
         self._driver.many("remove_vector", [(*head, by, doc) for _, _, doc, by in there if by])
         self._driver.many("remove_doc", [(*head, doc) for doc in sorted(gone)])
         self._changes.note_reindexed(kind)
+        if self._unseal(subject, kind, sorted(gone)):
+            self._seal(subject, kind)
 
     def fact_at(self, subject: str, category: str, slot_key: str, slot_value: str) -> FactRow | None:
         """Return the active fact at an address, whatever the scope's subject is."""
@@ -468,12 +521,16 @@ class WriteView(ReadView):
 
     def move_conversations(self, into: str, names: Mapping[str, str]) -> None:
         """Move conversations of the scope's subject to another one; *names* gives each its name there."""
+        subject = self.scope.subject or SELF
         for conversation, name in names.items():
             here = self.at(self.scope.subject, conversation)
             self.at(into, name)._run("note_subject", aliases="[]", created_at=0)
             for table in MOVED:
                 here._run(f"transfer_{table}", into=into, name=name)
         self._run("transfer_vector", into=into)
+        self._run("erase_segment")
+        for place in product((subject, into), SEALED):
+            self._seal(*place)
         for kind in REVISIONS:
             self._changes.note_reindexed(kind)
 

@@ -13,6 +13,7 @@ from ...scope import Scope
 from ...store import (
     ConsentRow,
     Derivation,
+    Partition,
     RebuildRow,
     Side,
     Store,
@@ -20,6 +21,7 @@ from ...store import (
     UserRow,
     WriteView,
 )
+from ...store.segments import encode, pack_columns
 from ...types import Message
 from .. import rows as test_rows
 from ..rows import (
@@ -54,6 +56,10 @@ def fill_all_tables(view: WriteView) -> None:
     learn(view, "Lisbon")
     view.add_derivations([Derivation("end", old.fact.id, "message", view.scope.subject or "", "chat", 3, 3)])
     fill_other_tables(view)
+    first = view.docs(Partition(view.scope.subject or "", "message"))[0]
+    here = {"subject": first.subject, "kind": "message", "first_doc": first.doc, "last_doc": first.doc}
+    packed = encode(pack_columns(view.columns(Partition(first.subject, "message"), last=first.doc)))
+    view._run("add_segment", docs=1, terms=first.terms, embedder=first.embedded, data=packed, **here)
 
 
 def append_with_job(view: WriteView) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import methodcaller
@@ -15,6 +15,7 @@ from ...clock import to_ms
 from ...errors import BadInput, Conflict, NotFound, StoreClosed
 from ...scope import Scope
 from ...store import ConversationRow, DocRow, FactRow, MessageRow, Partition, ReadView, Store, UserRow, WriteView
+from ...store.segments import SIZE, Segment, Words, join_segments, pack_columns
 from ...store.values import CHARS_SPAN, COLUMNS, SEPARATOR, SIGNALS_SPAN
 from ...text.validate import replace_unstorable
 from ...types import Candidate, Evidence
@@ -629,6 +630,37 @@ class IndexContract:
         again = store.read(ANA, lambda view: view.columns(part, signs_of="e2")["signs"])
         assert again == (None, bytes([0]), None)
 
+    def test_documents_are_read_packed_as_they_are_read_from_rows(self, store: Store) -> None:
+        """After each kind of change; of what went nothing is left in the packed ones."""
+        part = Partition("self", "message")
+        texts = [f"word{number} all canary{number}" for number in range(2 * SIZE + 40)]
+
+        def remove(view: WriteView, numbers: Sequence[int]) -> None:
+            view.remove_docs("self", "message", [doc.doc for doc in view.docs(part) if doc.seq in numbers])
+
+        steps: list[Callable[[WriteView], object]] = [
+            lambda view: say(view, *texts),
+            lambda view: remove(view, (3,)),
+            lambda view: view.add_vectors([(doc, "e1", 0.5, b"\x01\xff") for doc in view.unembedded("e1", limit=700)]),
+            lambda view: view.add_vectors([(doc, "e1", 0.5, b"\xff\x01") for doc in view.unembedded("e1", limit=700)]),
+            lambda view: remove(view, range(5, SIZE + 9)),
+            lambda view: view.add_vectors([(view.docs(part)[0], "e2", 0.5, b"\x01\xff")]),
+            lambda view: say(view, *(f"later{number}" for number in range(2 * SIZE))),
+            lambda view: view.move_conversations("bo", {"chat": "chat"}),
+        ]
+        for step in steps:
+            store.write(ANA, step)
+            where = Partition("bo", "message") if step is steps[-1] else part
+            for embedder in ("", "e1", "e2"):
+                look = partial(_both_ways, partition=where, embedder=embedder)
+                _assert_same(*store.read(ANA, look))
+            assert [finding for finding in store.check() if finding.rule == "segment"] == []
+        packed = store.read(ANA, lambda view: view._run("segments", subject="bo", kind="message"))
+        assert packed
+        assert not any(word in data for word in (b"canary3 ", b"canary77 ") for *_, data in packed)
+        store.write(ANA, lambda view: view.remove_user())
+        assert store.write(ANA, methodcaller("count_rows"))["segment"] == 0
+
     def test_users_are_told_apart_by_who_embedded_them(self, store: Store) -> None:
         def others(embedder: str) -> list[str]:
             return sorted(user for _, user, _ in store.users_to_embed(embedder, limit=10))
@@ -648,6 +680,31 @@ class IndexContract:
         store.write(ANA, lambda view: view.add_vectors([(doc, "e1", 0.5, b"x") for doc in docs]))
 
         assert store.read(ANA, lambda view: view.vectors(Partition("self", "fact"), "e1")) == []
+
+
+def _both_ways(view: ReadView, *, partition: Partition, embedder: str) -> tuple[list[Segment], Segment]:
+    """Return the documents as they are packed, and as their rows are."""
+    return view.segments(partition, signs_of=embedder), pack_columns(view.columns(partition, signs_of=embedder))
+
+
+def _assert_same(found: Sequence[Segment], expected: Segment) -> None:
+    """Assert that segments hold together what one of all documents holds."""
+    whole = join_segments(found)
+    assert {name: values.tolist() for name, values in whole.numbers.items()} == {
+        name: values.tolist() for name, values in expected.numbers.items()
+    }
+    assert [whole.said[at] for at in whole.said_at] == [expected.said[at] for at in expected.said_at]
+    assert whole.refs == expected.refs
+    words, others = (Words().extend(one.words) for one in (whole, expected))
+    for start in ("word1", "all", "canary2"):
+        assert words.beginning(start) == others.beginning(start)
+    for word in ("word7", "all", "canary3", "canary1000", "none"):
+        assert [values.tolist() for values in words.find([word])[word]] == [
+            values.tolist() for values in others.find([word])[word]
+        ]
+    width = expected.signs.shape[1]
+    assert [row for one in found for row in one.signs_of(width)[0].tolist()] == expected.signs.tolist()
+    assert [here for one in found for here in one.signs_of(width)[1].tolist()] == expected.signed.tolist()
 
 
 def embed(store: Store, embedder: str, *, limit: int = 100) -> None:

@@ -144,6 +144,7 @@ UNION ALL SELECT 'evidence', COUNT(*) FROM evidence
 UNION ALL SELECT 'rejected', COUNT(*) FROM rejected
 UNION ALL SELECT 'derivation', COUNT(*) FROM derivation
 UNION ALL SELECT 'doc', COUNT(*) FROM doc
+UNION ALL SELECT 'segment', COUNT(*) FROM segment
 UNION ALL SELECT 'vector', COUNT(*) FROM vector
 UNION ALL SELECT 'job', COUNT(*) FROM job
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix

@@ -224,6 +224,15 @@ SELECT org, user_id, bot, subject, kind, doc, terms
   FROM doc
  WHERE terms <> length(words) - length(replace(words, ' ', '')) + CASE WHEN words = '' THEN 0 ELSE 1 END;
 
+-- name: check_segment
+-- A segment holds what the rows of its documents hold.
+SELECT s.org, s.user_id, s.bot, s.subject, s.kind, s.first_doc, s.last_doc
+  FROM segment s
+  LEFT JOIN doc d ON d.org = s.org AND d.user_id = s.user_id AND d.bot = s.bot
+   AND d.subject = s.subject AND d.kind = s.kind AND d.doc BETWEEN s.first_doc AND s.last_doc
+ GROUP BY s.org, s.user_id, s.bot, s.subject, s.kind, s.first_doc, s.last_doc, s.docs, s.terms, s.embedder
+HAVING s.docs <> COUNT(d.doc) OR s.terms <> SUM(d.terms) OR SUM(CASE WHEN d.embedded <> s.embedder THEN 1 ELSE 0 END) > 0;
+
 -- name: check_vector_doc
 -- A vector belongs to a document that names its embedder.
 SELECT v.org, v.user_id, v.bot, v.subject, v.kind, v.embedder, v.doc

@@ -233,6 +233,10 @@ DELETE FROM derivation
 DELETE FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
 
+-- name: erase_segment
+DELETE FROM segment
+ WHERE org = :org AND user_id = :user_id AND bot = :bot;
+
 -- name: erase_vector
 DELETE FROM vector
  WHERE org = :org AND user_id = :user_id AND bot = :bot;
@@ -281,6 +285,7 @@ UNION ALL SELECT 'evidence', COUNT(*) FROM evidence WHERE org = :org AND user_id
 UNION ALL SELECT 'rejected', COUNT(*) FROM rejected WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'derivation', COUNT(*) FROM derivation WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'doc', COUNT(*) FROM doc WHERE org = :org AND user_id = :user_id AND bot = :bot
+UNION ALL SELECT 'segment', COUNT(*) FROM segment WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'vector', COUNT(*) FROM vector WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'job', COUNT(*) FROM job WHERE org = :org AND user_id = :user_id AND bot = :bot
 UNION ALL SELECT 'prefix', COUNT(*) FROM prefix WHERE org = :org AND user_id = :user_id AND bot = :bot

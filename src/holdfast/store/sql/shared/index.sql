@@ -23,14 +23,46 @@ SELECT subject, kind, doc, conversation, seq, ref, session, speaker, role, at, t
 -- name: doc_columns
 -- The same documents without what is equal in all of them; the order is that of values.COLUMNS.
 -- Where, by what role and by whom come in one text, since few differ, and three small numbers in one: each column
--- of many rows takes its time.  Signs come only of vectors by :embedder.  :first is the lowest number.
+-- of many rows takes its time.  Signs come only of vectors by :embedder.  :first and :last bound the numbers.
 SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,
        (terms * 67108864 + chars) * 64 + signals AS sizes,
        words, CASE WHEN embedded = :embedder THEN signs END AS signs
   FROM doc
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
-   AND doc >= :first AND (:shared = 0 OR unscoped = 1)
+   AND doc BETWEEN :first AND :last AND (:shared = 0 OR unscoped = 1)
  ORDER BY doc;
+
+-- name: segments
+-- The signs are of vectors by the embedder.
+SELECT first_doc, last_doc, embedder, data
+  FROM segment
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+ ORDER BY first_doc;
+
+-- name: segment_ranges
+SELECT first_doc, last_doc
+  FROM segment
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+ ORDER BY first_doc;
+
+-- name: unsealed
+-- As doc_columns, but the signs are of any embedder, which is told.
+SELECT doc, conversation || :separator || role || :separator || speaker AS said, seq, ref, session, at,
+       (terms * 67108864 + chars) * 64 + signals AS sizes, words, signs, embedded, terms
+  FROM doc
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind
+   AND doc BETWEEN :first AND :last
+ ORDER BY doc
+ LIMIT :limit;
+
+-- name: add_segment
+INSERT INTO segment
+       (org, user_id, bot, subject, kind, first_doc, last_doc, docs, terms, embedder, data)
+VALUES (:org, :user_id, :bot, :subject, :kind, :first_doc, :last_doc, :docs, :terms, :embedder, :data);
+
+-- name: remove_segment
+DELETE FROM segment
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND kind = :kind AND first_doc = :first;
 
 -- name: vectors
 SELECT doc, scale, data

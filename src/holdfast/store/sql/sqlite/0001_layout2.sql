@@ -266,6 +266,21 @@ CREATE TABLE doc (                         -- one row per searchable message, fa
     PRIMARY KEY (org, user_id, bot, subject, kind, doc)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE segment (                     -- some hundred documents once more, packed as a search reads them
+    org           text    NOT NULL,
+    user_id       text    NOT NULL,
+    bot           text    NOT NULL,
+    subject       text    NOT NULL,
+    kind          text    NOT NULL,
+    first_doc     integer NOT NULL,        -- it holds every document of the kind from here
+    last_doc      integer NOT NULL,        -- to here; removed with each change to one of them
+    docs          integer NOT NULL,        -- how many they are
+    terms         integer NOT NULL,        -- sum of theirs
+    embedder      text    NOT NULL,        -- as on doc, the same for all
+    data          blob    NOT NULL,        -- see store/segments.py
+    PRIMARY KEY (org, user_id, bot, subject, kind, first_doc)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE vector (                      -- int8 with a scale; rows of two embedders are never compared
     org           text    NOT NULL,
     user_id       text    NOT NULL,

@@ -88,6 +88,7 @@ SELECT 1 FROM (SELECT 1 FROM message WHERE instr(content, :words) > 0 OR instr(m
  UNION ALL SELECT 1 FROM summary WHERE instr(text, :words) > 0 OR instr(themes, :words) > 0 OR instr(concerns, :words) > 0 OR instr(actions, :words) > 0
  UNION ALL SELECT 1 FROM rejected WHERE instr(claim, :words) > 0
  UNION ALL SELECT 1 FROM doc WHERE instr(words, :words) > 0
+ UNION ALL SELECT 1 FROM segment WHERE instr(data, CAST(:words AS blob)) > 0
  UNION ALL SELECT 1 FROM blocked_topic WHERE instr(topic, :words) > 0
  UNION ALL SELECT 1 FROM subject WHERE instr(subject, :words) > 0 OR instr(name, :words) > 0 OR instr(aliases, :words) > 0
  UNION ALL SELECT 1 FROM prompt WHERE instr(text, :words) > 0

@@ -5,8 +5,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.recall.words import Words
 from holdfast.store import pack_words
+from holdfast.store.segments import Block, Words, pack_texts
 
 TERM = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=5) | st.sampled_from(
     ["a", "ab", "ba"]
@@ -14,8 +14,8 @@ TERM = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_siz
 DOCUMENTS = st.lists(st.lists(TERM, max_size=6), max_size=12)
 
 
-def packed(documents: list[list[str]]) -> list[str]:
-    return [pack_words(Counter(words)) for words in documents]
+def packed(documents: list[list[str]]) -> Block:
+    return pack_texts([pack_words(Counter(words)) for words in documents])
 
 
 def found(words: Words, asked: str) -> dict[int, int]:
@@ -72,9 +72,9 @@ def test_long_words_that_differ_in_the_ends_of_their_blocks_are_different():
 def test_adding_documents_one_by_one_leaves_few_blocks():
     words = Words()
     for number in range(1_000):
-        words = words.extend([f"word{number}"])
+        words = words.extend(pack_texts([f"word{number}"]))
 
     assert len(words.blocks) <= 6
     assert found(words, "word0") == {0: 1}
     assert found(words, "word999") == {999: 1}
-    assert Words().extend(["a", "b"]).nbytes < words.nbytes
+    assert Words().extend(pack_texts(["a", "b"])).nbytes < words.nbytes
