@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
-from typing import Literal
+from functools import lru_cache, partial
+from typing import Any, Literal
 
 from ..clock import from_ms
 from ..scope import SELF
@@ -28,6 +28,7 @@ from .authorship import BLANK, masked
 from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
+from .results import CareEvent, TestResult, may_hold_care, may_hold_results, read_care, read_results
 from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
@@ -78,7 +79,99 @@ def extract_facts(
         people = Mentions(rules, subject, names)
         people.remember(earlier, before.content if before is not None and before.role != "user" else "")
         found = found or _read_in(rules, message, content, people, before, statements=statements)
-    return found
+    if not (may_hold_results(content) or may_hold_care(content)):
+        return found
+    return _with_results(found, message, content, subject, names, language_code)
+
+
+def _with_results(
+    found: list[Candidate],
+    message: Message,
+    content: str,
+    subject: str,
+    names: SubjectNames,
+    language_code: str | None,
+) -> list[Candidate]:
+    """Return what was read with results of tests and care, which take the place of what was read in the same words."""
+    rules, text, at = _rules_for(content, language_code)[0], masked(content), message.at
+    read: list[Candidate] = []
+
+    def add(start: int, end: int, **fields: Any) -> None:
+        verdict = judge(rules, text, start, end, lead=False)
+        if verdict is not None and verdict.modality == "asserted" and BLANK not in text[start:end]:
+            quote = message.content[start:end]
+            base = Candidate(
+                "attribute", SELF, "health", "", "", "", 0.9, message.seq, quote, start, source=FACT_SOURCE
+            )
+            read.append(replace(base, **fields))
+
+    for one in read_results(text, Mentions(rules, subject, names), at, partial(sentence_times, at=at, code=rules.code)):
+        if one.key in ("weight", "temperature") and one.at_ms is None:
+            continue
+        words = _sentence_about(rules, one.person, _of_result(rules, one))
+        about: dict[str, Any] = {"subject": one.person.subject, "key": one.key, "value": one.value, "text": words}
+        add(one.start, one.end, **about, valid_from_ms=one.at_ms)
+    days = partial(sentence_times, at=at, code=rules.code)
+    for care in read_care(text, Mentions(rules, subject, names), at, days) if at is not None else ():
+        fields = _fields_of_care(care)
+        words = fields["text"] if rules.code == "en" else f"{text[care.start : care.end]}."
+        add(
+            care.start,
+            care.end,
+            **fields | {"text": _sentence_about(rules, care.person, words)},
+            subject=care.person.subject,
+        )
+    keys = {one.key for one in read}
+    kept = [
+        one
+        for one in found
+        if not (one.category in ("health", "appointment") and one.key in keys)
+        and not (one.kind == "statement" and any(_overlap(one, result) for result in read))
+    ]
+    return sorted([*kept, *read], key=lambda one: one.start)
+
+
+def _of_result(rules: PatternLanguage, one: TestResult) -> str:
+    if rules.code != "en":
+        return f"{one.name}: {one.value}."
+    return f"Weighs {one.value}." if one.key == "weight" else f"Has {one.name}: {one.value}."
+
+
+def _fields_of_care(care: CareEvent) -> dict[str, Any]:
+    """Return the address, value, words and time of what was done or is due."""
+    at = care.said_at
+    day = date_words(care.day, at)
+    if care.due:
+        name = care.kind if care.kind != "vaccination" else f"{care.what} vaccination".strip()
+        time = {"lifetime": "transient", "valid_to_ms": care.day.to_ms}
+        return {
+            "category": "appointment",
+            "key": name.replace(" ", "_"),
+            "value": day,
+            "text": f"Has {name}: {day}.",
+        } | time
+    when = from_ms(care.day.from_ms).astimezone(at.tzinfo).strftime(_EXACT.get(care.day.grain, "%Y-%m-%d"))
+    of_what = f" against {care.what}" if care.what else ""
+    key, value, text = {
+        "vaccination": ("vaccinated", f"{care.what or 'vaccination'} ({when})", f"Was vaccinated{of_what}: {when}."),
+        "neutering": ("neutered", when, f"Was neutered: {when}."),
+        "operation": ("operation", f"{care.what} ({when})", f"Had an operation: {care.what} ({when})."),
+    }[care.kind]
+    return {"key": key, "value": value, "text": text, "valid_from_ms": care.day.from_ms}
+
+
+_EXACT = {"year": "%Y", "month": "%Y-%m"}
+
+
+def _sentence_about(rules: PatternLanguage, person: MentionedPerson, words: str) -> str:
+    """Return a sentence about whoever it is of; "Luna: T4 2,1" where no verb leads it."""
+    if person.is_self or rules.code == "en":
+        return _about(rules, person, words)
+    return f"{person.label or person.relation}: {words.replace(': ', ' ', 1)}"
+
+
+def _overlap(one: Candidate, other: Candidate) -> bool:
+    return one.start < other.start + len(other.quote) and other.start < one.start + len(one.quote)
 
 
 def _read_in(
