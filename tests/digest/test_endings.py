@@ -11,9 +11,18 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
-from holdfast.digest import endings
 from holdfast.digest.endings import find_endings
-from holdfast.digest.grammar import languages, load_language
+from holdfast.digest.grammar import (
+    contrast_expressions,
+    correction,
+    ending_sources,
+    event_expressions,
+    following_value,
+    languages,
+    load_language,
+    renewal,
+    value_expression,
+)
 from holdfast.digest.rules import extract_facts
 from holdfast.digest.second_look import KnownValue, known_values
 from holdfast.testing.clock import FakeClock
@@ -111,7 +120,7 @@ def test_what_ends_a_fact_in_other_words_ends_it_and_nothing_else_does(kind, fir
         assert bool(held[1]) == (kind == "keeps")
 
 
-@pytest.mark.parametrize(("name", "least"), [("seen", 0.9), ("counted", 0.8)])
+@pytest.mark.parametrize(("name", "least"), [("seen", 0.9), ("counted", 0.8), ("everyday", 0.8)])
 def test_endings_and_corrections_of_many_kinds_work_in_eight_languages(name, least):
     """The cases of ``counted`` were never looked at when the expressions were written: only their number counts."""
     lines = (Path(__file__).parent / "ending_cases" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -226,21 +235,21 @@ def test_a_name_of_two_words_ends_what_is_known_of_them():
 
 @pytest.mark.parametrize("code", [code for code in languages() if load_language(code).ended])
 def test_every_expression_of_a_language_compiles(code):
-    ended, value = load_language(code).ended, endings._value(("Otto",), load_language(code))
+    ended, value = load_language(code).ended, value_expression(("Otto",), load_language(code))
 
     each = {
         source  # those of any category are compiled once
         for category in ended["find"]
         for subject, names in (("self", ()), ("rex", ("Rex",)))
-        for source in endings._sources(load_language(code), category.split()[0], subject, value, names)
+        for source in ending_sources(load_language(code), category.split()[0], subject, value, names)
     }
     assert all(map(re.compile, each))
     for number, _ in enumerate(ended.get("event", ())):
         for when in ("now", "just"):
-            endings._event(code, number, when, ("Otto",))
+            event_expressions(code, number, when, ("Otto",))
     for kind in ended.get("renew", {}):
-        assert endings._renewal(code, kind, "Otto")
-    assert all((endings._contrasts(code, "Otto"), endings._follows(code), endings._meant_instead(code)))
+        assert renewal(code, kind, "Otto")
+    assert all((contrast_expressions(code, "Otto"), following_value(code), correction(code)))
 
 
 @pytest.mark.parametrize(
@@ -258,10 +267,49 @@ def test_a_value_is_named_by_whole_words_only():
     """Where scripts touch, letters of another one stand directly beside a word."""
     english, korean = load_language("en"), load_language("ko")
 
-    assert re.search(endings._value(("Otto",), english), "so Otto left")
-    assert not re.search(endings._value(("Otto",), english), "so Ottokar left")
-    assert re.search(endings._value(("Otto",), korean), "그래서Otto는 갔다")
-    assert not re.search(endings._value(("Otto",), korean), "그래서 Ottokar는 갔다")
+    assert re.search(value_expression(("Otto",), english), "so Otto left")
+    assert not re.search(value_expression(("Otto",), english), "so Ottokar left")
+    assert re.search(value_expression(("Otto",), korean), "그래서Otto는 갔다")
+    assert not re.search(value_expression(("Otto",), korean), "그래서 Ottokar는 갔다")
+
+
+MEDICINES = (
+    (["I take lisinopril 10 mg."], "My cardiologist switched me to losartan 50 mg.", {"losartan"}),
+    (
+        ["I take lisinopril 10 mg.", "I take sertraline 50 mg."],
+        "They switched me to losartan 50 mg.",
+        {"losartan", "sertraline"},
+    ),
+    (
+        ["I take omeprazole 20 mg.", "I take sertraline 50 mg."],
+        "My doctor switched me to losartan.",
+        {"omeprazole", "sertraline", "losartan"},
+    ),
+    (["I take lisinopril 10 mg."], "My doctor also put me on metformin.", {"lisinopril", "metformin"}),
+)
+
+
+@pytest.mark.parametrize(("stated", "later", "taken"), MEDICINES)
+def test_a_medicine_ends_when_one_of_its_kind_takes_its_place(stated, later, taken):
+    """Another kind beside several medicines ends none: which one it replaces is not said."""
+    with Memory(embedder=None, clock=FakeClock()) as memory:
+        chat, ana = memory.conversation("chat", user="ana"), memory.user("ana")
+        for text in (*stated, later):
+            chat.record(text, "I see.")
+        memory.digest()
+
+        assert {fact.key for fact in ana.facts("medication")} == taken
+
+
+def test_a_new_rent_replaces_the_old_one_by_a_pronoun():
+    with Memory(embedder=None, clock=FakeClock()) as memory:
+        chat, ana = memory.conversation("chat", user="ana"), memory.user("ana")
+        for text in ("My rent is 950 euros a month.", "the landlord raised it, it's 1100 now"):
+            chat.record(text, "I see.")
+        chat.record("the price of eggs went up, it's 4 euros now", "I see.")
+        memory.digest()
+
+        assert [fact.value for fact in ana.facts("finance")] == ["1100 eur a month"]
 
 
 ELIDED = (

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -440,19 +440,20 @@ class ClauseReader:
     def _by_verb(self, word: str, before: str, tail: str, shown: str) -> _Predicate | None:
         """Parse a predicate whose first verb is no auxiliary."""
         me, low = not shown, word.lower()
+        if low == "no" and (longer := re.match(r"(?i)\s+longer\s+", tail)):
+            inner = self._predicate(tail[longer.end() :], shown)
+            return inner and replace(inner, text=f"no longer {inner.text}")
         if not word.replace("-", "").replace("'", "").isalpha() or not low.isascii() or low in _NO_VERB:
             return None
         emphasis = _TOKEN.match(tail.lstrip()) if low in ("do", "does", "did") else None
         if emphasis is not None and emphasis[0].lower() in self._second:
             return self._predicate(tail if me else f"{_third(emphasis[0])}{tail.lstrip()[emphasis.end() :]}", shown)
         if low in self._past or low.endswith("ed"):
-            tense = _PAST
-            if low in ("read", "put", "cut", "set", "let", "hit", "cost", "hurt", "split", "bet", "shut"):
-                if self._habit.search(tail) is None and not before:
-                    return None  # today or then: the form does not tell
-                tense = _PRESENT
-            verb = _third(low) if tense == _PRESENT and me else low
-            return self._composed(tail, f"{before} {verb}".strip(), tense, me, verb=low)
+            either = low in ("read", "put", "cut", "set", "let", "hit", "cost", "hurt", "split", "bet", "shut")
+            if either and self._habit.search(tail) is None and not before:
+                return None  # today or then: the form does not tell
+            verb = _third(low) if either and me else low
+            return self._composed(tail, f"{before} {verb}".strip(), _PRESENT if either else _PAST, me, verb=low)
         if me and low.endswith("ing") and low not in ("sing", "bring", "ring", "swing", "cling"):
             return None
         return self._composed(tail, f"{before} {_third(low) if me else low}".strip(), _PRESENT, me, verb=low)
@@ -461,10 +462,8 @@ class ClauseReader:
         """Return the predicate of "'s allergic" and "'ve got"."""
         past = following in self._participles or (following.endswith("ed") and following not in self._adjectives)
         has = verb in ("'ve", "ve") or (verb == "'s" and past)
-        if re.search(r"(?i)\band (?:they|i)$", shown):
-            full = "have" if has else "are"
-        else:
-            full = "has" if has else "is"
+        many = re.search(r"(?i)\band (?:they|i)$", shown) is not None
+        full = ("have" if many else "has") if has else ("are" if many else "is")
         return self._composed(tail, full, _PERFECT if has else _BEING, not shown)
 
     def _is_adverb(self, low: str) -> bool:
@@ -474,7 +473,7 @@ class ClauseReader:
         return low in self._participles or (low.endswith("ed") and low not in self._adjectives) or low == "not"
 
     def _composed(self, tail: str, verb_text: str, tense: str, me: bool, verb: str = "") -> _Predicate | None:
-        tail = tail.strip()
+        tail = re.sub(r"(?i) myself(?=,|$)", "", tail.strip())
         if _NO_TAIL.match(tail):
             return None
         if tense == _BEING:

@@ -23,31 +23,41 @@ from ..text.terms import likely_languages
 from ..types import Candidate, Message
 from .authorship import BLANK, masked
 from .clauses import judge
-from .grammar import MAX_TEXT_CHARS, PatternLanguage, PatternSlot, load_language
+from .grammar import (
+    FALLBACK,
+    MAX_TEXT_CHARS,
+    SENTENCE,
+    PatternLanguage,
+    PatternSlot,
+    contrast_expressions,
+    correction,
+    ending_cue,
+    ending_expressions,
+    event_expressions,
+    following_value,
+    lexicon_words,
+    load_language,
+    renewal,
+    same_words,
+    switch_expressions,
+    value_expression,
+)
 from .mentions import subject_name
-from .rules import FACT_SOURCE, FALLBACK, MAX_READ_CHARS, date_words, sentence_times
+from .rules import FACT_SOURCE, MAX_READ_CHARS, date_words, sentence_times
 from .second_look import OTHER, KnownValue, find_flaws
 from .slots import read_at
 
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
-SENTENCE = "statement"  # what may be of any category
 _LEAST_CHARS = 3
-_WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
-# A letter beside a word where scripts touch.  Such letters have no case; compiling them with it takes three times as long.
-_LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 _NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
-_DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.IGNORECASE)
+_PAUSE = re.compile(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
+_DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
+_KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
 _TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
-# A new value of a few words, up to the next pause.
-_NEW = re.compile(
-    r"(?:to |in |at |with |by )?(?:the |an? |my )?(?P<new>[^\W_][\w'’.&+-]*(?: (?!(?:and|but|because|so|which|who|that|not|is|was|are|now|instead|"
-    r"these|from|since|if|as|actually|i|we|though)\b)[^\W_][\w'’.&+-]*){0,2})",
-    re.IGNORECASE,
-)
 _NO_VALUE = frozenset(
     "i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
     "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
@@ -68,7 +78,7 @@ class _Reading:
     @property
     def said(self) -> Mapping[str, tuple[str, ...]]:
         """The words of lexicons in the sentence, by their canonical spelling."""
-        return _lexicon_words(self.rules.code, self.text)
+        return lexicon_words(self.rules.code, self.text)
 
     def retract(self, span: tuple[int, int], one: KnownValue) -> Candidate:
         """Return the end of a known value; the characters are those of the sentence."""
@@ -86,26 +96,32 @@ class _Reading:
 
     def means(self, start: int, end: int) -> bool:
         """Whether the words are said as true, for more than a while, by the user."""
-        dated = _cue(self.rules.code, "dated")
+        dated = ending_cue(self.rules.code, "dated")
         asked = dated is not None and dated.search(self.text) is not None
         verdict = judge(self.rules, self.text, start, end, lead=False, asked=asked)
         if verdict is None or verdict.modality != "asserted" or verdict.weight != 1 or BLANK in self.text[start:end]:
             return False
-        passing, nearly = _cue(self.rules.code, "passing"), _cue(self.rules.code, "nearly")
-        resumed = _cue(self.rules.code, "resumed")
+        passing, nearly = ending_cue(self.rules.code, "passing"), ending_cue(self.rules.code, "nearly")
+        resumed = ending_cue(self.rules.code, "resumed")
         if resumed and resumed.match(self.text, end):
             return False
         return not (passing and passing.match(self.text, end)) and not (nearly and nearly.search(self.text[:start]))
 
     def is_whole(self, one: KnownValue, found: re.Match[str]) -> bool:
         """Whether a match names the value itself, and ends it for good: "sold the Volvo", not "the Volvo keys"."""
-        beside, habit = _cue(self.rules.code, "beside"), _cue(self.rules.code, "passing_habit")
+        beside, habit = ending_cue(self.rules.code, "beside"), ending_cue(self.rules.code, "passing_habit")
         if habit and one.category in _HABITS and habit.match(self.text, found.end()):
             return False
-        within = _cue(self.rules.code, "within")
+        within = ending_cue(self.rules.code, "within")
         if found.start("it") == found.start() and within and within.search(self.text[: found.start()]):
             return False
-        whose = _cue(self.rules.code, "theirs")
+        named = ending_cue(self.rules.code, "named_other")
+        if named and one.value[:1].islower() and named.search(self.text[: found.start("it")]):
+            return False  # "the Boston marathon"
+        portion = ending_cue(self.rules.code, "portion")
+        if portion and one.category in _KINDS and portion.search(self.text[: found.start("it")]):
+            return False  # "dropped a pill", "a message in Slack"
+        whose = ending_cue(self.rules.code, "theirs")
         if one.subject == SELF and whose and whose.search(self.text[: found.start("it")]):
             return False
         return not (found.end("it") == found.end() and beside and beside.match(self.text, found.end()))
@@ -172,7 +188,7 @@ def find_endings(
     text = masked(content)
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     for rules in _languages(content, language_code, just):
-        found = _found_in(rules, message, text, wanted, lost, others or {})
+        found = _found_in(rules, message, text, wanted, lost, others or {}, stated)
         if found:
             return sorted(found, key=lambda candidate: (candidate.start, candidate.op == "assert"))
     return []
@@ -185,6 +201,7 @@ def _found_in(
     wanted: Sequence[KnownValue],
     lost: Sequence[KnownValue],
     others: Mapping[str, str],
+    stated: Sequence[Candidate],
 ) -> list[Candidate]:
     """Return what the words of one language end, each once; *lost* is what the message itself states and may end."""
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
@@ -192,7 +209,7 @@ def _found_in(
     for span in split_pieces(text, MAX_TEXT_CHARS):
         reading = _Reading(rules, message, span.of(text), span.start, others)
         ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
-        for candidate in (*_in_sentence(reading, wanted, just), *ended):
+        for candidate in (*_in_sentence(reading, wanted, just, stated), *ended):
             what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
             found.setdefault(what, candidate)
     return [one for one in found.values() if rules.code == FALLBACK or not _is_of_another(one, message, rules.code)]
@@ -218,7 +235,9 @@ def _on_other_days(text: str, one: KnownValue) -> bool:
     return bool(said) and bool(known) and not said & known
 
 
-def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
+def _in_sentence(
+    reading: _Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue], stated: Sequence[Candidate]
+) -> Iterator[Candidate]:
     """Yield what one sentence ends and puts in its place, each known value once."""
     sentences = [one for one in wanted if one.kind == "statement"]
     latest = just
@@ -240,6 +259,7 @@ def _in_sentence(reading: _Reading, wanted: Sequence[KnownValue], just: Sequence
         (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
     ]
     ended += _with_the_animal(ended, rest)
+    ended += _by_its_kin(reading, rest, stated)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     yield from (reading.retract(span, one) for one, span in ended if not _on_other_days(reading.text, one))
@@ -263,22 +283,29 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     lowered = reading.text.casefold()
     names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
     names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
-    names += tuple(name for name in _same(reading.rules.code, one.words.casefold()) if name in lowered)
+    names += tuple(name for name in same_words(reading.rules.code, one.words.casefold()) if name in lowered)
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
-    people += _same(reading.rules.code, one.subject)
+    people += same_words(reading.rules.code, one.subject)
     if one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age"):
         gone = _search(
-            reading, _expressions(reading.rules.code, "death", SELF, _value((*people, one.subject), reading.rules), ())
+            reading,
+            ending_expressions(
+                reading.rules.code, "death", SELF, value_expression((*people, one.subject), reading.rules), ()
+            ),
         )
         if gone is not None:
             return gone
     if not names:
         return None
-    value = _value(names, reading.rules)
+    value = value_expression(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
-    expressions = _expressions(reading.rules.code, category, one.subject, value, people)
+    if one.key in ("does_not_eat", "avoids"):
+        category = "uneaten"
+    if one.key == "dislikes":
+        category = "disliked"
+    expressions = ending_expressions(reading.rules.code, category, one.subject, value, people)
     return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
 
 
@@ -298,8 +325,27 @@ def _by_its_kind(
     alike = (other for other in known if other.subject == SELF and _group(other) == _group(one) and other is not one)
     if re.search(value, reading.text, re.IGNORECASE) is None or (one.category not in _TOGETHER and any(alike)):
         return None
-    expressions = _expressions(reading.rules.code, one.category, SELF, value, ())
+    expressions = ending_expressions(reading.rules.code, one.category, SELF, value, ())
     return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
+
+
+def _by_its_kin(
+    reading: _Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the medicine in whose place a sentence puts another: of the same kind, or the only one."""
+    cue = ending_cue(reading.rules.code, "swapped")
+    for new in stated:
+        start = new.start - reading.offset
+        if new.category != "medication" or not 0 <= start < len(reading.text) or not (cue and cue.search(reading.text)):
+            continue
+        old = [
+            one for one in known if (one.subject, one.category) == (new.subject, "medication") and one.key != new.key
+        ]
+        groups = [{*group.split()} for group in reading.rules.ended["kin"]]
+        kin = [one for one in old if any({one.key, new.key} <= group for group in groups)]
+        if len(old) == 1 and not all(any(key in group for group in groups) for key in (old[0].key, new.key)):
+            kin = old  # the only one, and nothing says that it is for something else
+        yield from ((one, (start, start + len(new.quote))) for one in kin)
 
 
 def _group(one: KnownValue) -> tuple[str, str]:
@@ -341,7 +387,7 @@ def _by_event(
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
     last = max((one.seq for one in just if one.kind == "attribute"), default=0)
     for number, event in enumerate(reading.rules.ended.get("event", ())):
-        own = [one for one in known if _is_own(one) and one.value != "false" and _ends(reading.rules, event, one)]
+        own = [one for one in known if _is_own(one) and _ends(reading.rules, event, one)]
         if not own:
             continue
         whose = {*event.get("named", ()), SENTENCE}
@@ -353,10 +399,10 @@ def _by_event(
         recent = _one_thing([one for one in own if one in just])
         if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
             recent = []  # "it" may mean another thing
-        span = _search(reading, _event(reading.rules.code, number, "now", named))
+        span = _search(reading, event_expressions(reading.rules.code, number, "now", named))
         if span is None and recent:
-            span, own = _search(reading, _event(reading.rules.code, number, "just", named)), recent
-            meant_here = _cue(reading.rules.code, "antecedent") if span else None
+            span, own = _search(reading, event_expressions(reading.rules.code, number, "just", named)), recent
+            meant_here = ending_cue(reading.rules.code, "antecedent") if span else None
             if span and meant_here and meant_here.search(reading.text[: span[0]]):
                 continue  # "we had a cat called Tom, he died"
         if span is None:
@@ -397,6 +443,10 @@ def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> 
         return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))
     if one.key == "marital_status" and one.value.casefold() not in _STATUS:
         return f"{one.key}/{one.value.casefold()}" in event["ends"]
+    if one.value == "false":
+        return f"{one.category}/{one.key}=false" in event["ends"]
+    if one.key == "works_as" and one.value.endswith("student") and "education/studies" in event["ends"]:
+        return True
     if one.value.casefold() in ("unemployed", "jobless"):
         return "work/none" in event["ends"]
     if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
@@ -414,7 +464,7 @@ def _addresses_of(code: str, sentence: str) -> frozenset[str]:
 
 def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the wrong values' ends and the right values of "not eggs, I meant hazelnuts" and "sorry, hazelnuts"."""
-    cue, meant, denied = (_cue(reading.rules.code, name) for name in ("cue", "meant", "not"))
+    cue, meant, denied = (ending_cue(reading.rules.code, name) for name in ("cue", "meant", "not"))
     if cue is None or meant is None or denied is None:
         return
     sentence, signal = reading.text, cue.search(reading.text)
@@ -424,7 +474,7 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
         named = [word for word in (one.words, number[0] if number else "") if word and _is_in(word, sentence)]
         if not named or not (put_right or one in just):
             continue
-        for expression in (source for word in named for source in _contrasts(reading.rules.code, word)):
+        for expression in (source for word in named for source in contrast_expressions(reading.rules.code, word)):
             match = expression.search(sentence)
             begin = min(match.start(), signal.start() if signal else match.start()) if match is not None else 0
             if match is None or not reading.means(begin, match.end()):
@@ -433,7 +483,7 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
             if new is not None and _fits(one, sentence[slice(*new)]) and not cue.fullmatch(sentence, *new):
                 yield from _put_right(reading, one, (min(match.start(), new[0]), max(match.end(), new[1])), new)
                 break
-            if put_right:
+            if put_right and (reading.rules.code != FALLBACK or _PAUSE.match(sentence, match.end())):
                 yield reading.retract(match.span(), one)
                 break
     if any(one.words and one.words.casefold() in sentence.casefold() for one in known):
@@ -450,7 +500,7 @@ def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Ca
     """Yield the right values of a correction that does not name the wrong one: "sorry, I meant hazelnuts"."""
     last = max((one.seq for one in just), default=0)
     recent = [one for one in just if one.seq == last and (one.words or one.value[:1].isdigit())]
-    match = _meant_instead(reading.rules.code).search(reading.text) if recent else None
+    match = correction(reading.rules.code).search(reading.text) if recent else None
     if match is None or not reading.means(match.start(), match.end()):
         return
     fitting = [one for one in recent if _fits(one, match["new"]) and not reading.text[match.end() :].strip(" .!)*")]
@@ -461,7 +511,7 @@ def _by_a_new_word(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Ca
 
 def _spelled_otherwise(reading: _Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the right spelling of a name that was just stated: "it's Mark with a k"."""
-    cue = _cue(reading.rules.code, "spelling")
+    cue = ending_cue(reading.rules.code, "spelling")
     if cue is None or not cue.search(reading.text):
         return
     for one in just:
@@ -482,7 +532,7 @@ def _put_right(reading: _Reading, one: KnownValue, span: Span, new: Span) -> Ite
 def _value_like(reading: _Reading, one: KnownValue, start: int) -> Span | None:
     """Return the place of a new value that follows "not eggs, …"."""
     slot = reading.rules.ended.get("slots", {}).get(f"{one.category}/{one.key}")
-    match = _follows(reading.rules.code).match(reading.text, start)
+    match = following_value(reading.rules.code).match(reading.text, start)
     if match is None:
         return None
     if slot is not None:
@@ -518,7 +568,7 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
         words = one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
             words = one.key.replace("_", " ") if kind == "appointment" else min(one.names, key=len, default="")
-        pattern = _renewal(reading.rules.code, kind, words) if kind else None
+        pattern = renewal(reading.rules.code, kind, words) if kind else None
         if pattern is None or not _is_topic(reading, one, kind, known, just):
             continue
         match = pattern.search(reading.text)
@@ -544,10 +594,12 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
 
 def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
     """Whether the words before a new value name what another person has: "the neighbor's dog is down to 27 kilos"."""
-    of_others = _cue(reading.rules.code, "of_others")
+    of_others = ending_cue(reading.rules.code, "of_others")
     found = of_others.search(reading.text[:start]) if of_others else None
-    return found is not None and (
-        one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold()
+    of_relative = ending_cue(reading.rules.code, "of_relative") if one.subject == SELF else None
+    return (of_relative is not None and of_relative.search(reading.text[:start]) is not None) or (
+        found is not None
+        and (one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold())
     )
 
 
@@ -557,7 +609,13 @@ _NOBODY_TURNED = re.compile(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned
 def _kind_of_value(one: KnownValue) -> str:
     """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
     address = f"{one.category}/{one.key}"
-    kinds = {"health/weight": "weight", "schedule/wakes_at": "clock", "schedule/sleeps_at": "clock"}
+    kinds = {
+        "work/earns": "pay",
+        "finance/rent": "rent",
+        "health/weight": "weight",
+        "schedule/wakes_at": "clock",
+        "schedule/sleeps_at": "clock",
+    }
     kinds["identity/age"] = "age" if one.subject == SELF else "age_other"
     return kinds.get(address) or (
         one.category if one.category in ("medication", "favorite", "appointment", "schedule") else ""
@@ -577,14 +635,17 @@ def _is_topic(
     recent = [other for other in same if other in just]
     if one in just and not recent:
         return True
-    topic = _cue(reading.rules.code, f"topic_{kind}")
+    topic = ending_cue(reading.rules.code, f"topic_{kind}")
     return not same and topic is not None and topic.search(reading.message.content) is not None
 
 
 def _in_same_unit(new: str, old: str, kind: str) -> str:
     """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
     if kind == "schedule":
-        return _DAY.sub(new.rstrip("s"), old)
+        return _DAY.sub(new.rstrip("s").capitalize(), old)
+    if kind in ("pay", "rent"):
+        number = new.strip("$€£").removesuffix("k").replace(",", "")
+        return _NUMBER.sub(f"{number}000" if new.endswith("k") else number, old, count=1)
     if kind == "weight" and _NUMBER.fullmatch(new):
         return _NUMBER.sub(new, old, count=1)
     return new
@@ -607,8 +668,8 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
     if slot is None or not one.alone or one.subject != SELF:
         return None
     there = one.words.casefold() in reading.text.casefold()
-    expressions = _switches(reading.rules.code, "find", one.words) if there else ()
-    expressions = (*expressions, *_switches(reading.rules.code, one.category, ""))
+    expressions = switch_expressions(reading.rules.code, "find", one.words) if there else ()
+    expressions = (*expressions, *switch_expressions(reading.rules.code, one.category, ""))
     for expression in expressions:
         for match in expression.finditer(reading.text):
             place = PatternSlot(slot[0], slot[0], False)
@@ -621,176 +682,3 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
                 )
                 return replace(found, key=new.value, value="true") if one.category == "dietary" else found
     return None
-
-
-@lru_cache(maxsize=8)
-def _lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
-    rules = load_language(code)
-    found: dict[str, tuple[str, ...]] = {}
-    for lexicon in rules.lexicons.values() if rules is not None and code != FALLBACK else ():
-        for item in lexicon.one.finditer(text):
-            canonical = (lexicon.lookup(item[0]) or "").casefold()
-            if item[0] not in found.get(canonical, ()):
-                found[canonical] = (*found.get(canonical, ()), item[0])
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _same(code: str, word: str) -> tuple[str, ...]:
-    """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
-    rules = load_language(code)
-    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
-    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
-
-
-@lru_cache(maxsize=256)
-def _cue(code: str, name: str) -> re.Pattern[str] | None:
-    rules = load_language(code)
-    source = rules.ended.get(name) if rules is not None else None
-    return re.compile(_spelled(source, {}), re.IGNORECASE) if source else None
-
-
-@lru_cache(maxsize=4096)
-def _switches(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
-    """Compile the expression before the new value of a fact whose old one is *words*, or is not named."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    macros = rules.ended["macro"] | {"v": "<v>"}
-    templates = rules.ended.get("switch", {}).get(kind, ())
-    sources = (_spelled(_elided(source, rules), macros).replace("<v>", _value((words,), rules)) for source in templates)
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
-
-
-@lru_cache(maxsize=4096)
-def _expressions(
-    code: str, category: str, subject: str, value: str, names: tuple[str, ...]
-) -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions that end what *value* matches, of that category and subject."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    return tuple(re.compile(source, re.IGNORECASE) for source in _sources(rules, category, subject, value, names))
-
-
-def _sources(rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]) -> Iterator[str]:
-    macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
-    if subject != SELF:
-        macros["who"] = macros["me"] = macros["other"]
-    macros.pop("other")
-    lists: Mapping[str, list[str]] = rules.ended.get("find", {})
-    for categories, templates in lists.items():
-        every = category == SENTENCE and categories != "death"
-        if every or category in categories.split() or (categories == "any" and category != "death"):
-            for template in templates:
-                if subject == SELF or "{who}" in template or "{me}" in template:
-                    source = _elided(template, rules) if subject == SELF else template
-                    yield _filled(_spelled(source.replace("{v}", "{it}", 1), macros), value, names, subject)
-
-
-def _elided(template: str, rules: PatternLanguage) -> str:
-    """Return an English expression that also finds sentences without their "I": "came off the sertraline"."""
-    if rules.code != FALLBACK:
-        return template
-    return template.replace("{who} ", "{me} ?").replace("{who}(?: {no}", "{me}(?: ?{no}")
-
-
-@lru_cache(maxsize=1024)
-def _event(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions of one event; *named* are the values it may name."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
-    sources = (_spelled(_elided(source, rules), macros) for source in rules.ended["event"][number].get(when, ()))
-    return tuple(re.compile(_filled(source, _value(named, rules), (), SELF), re.IGNORECASE) for source in sources)
-
-
-@lru_cache(maxsize=1024)
-def _contrasts(code: str, words: str) -> tuple[re.Pattern[str], ...]:
-    """Compile "hazelnuts, not eggs" and "not eggs", the latter with whatever follows."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    gap = r"\s+" if rules.spaced else r"\s*"
-    article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
-    wrong = rf"{_spelled(rules.ended['not'], {})}{gap}{article}{_value((words,), rules)}"
-    pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
-    new, old = _new_value(rules), _value((words,), rules)
-    before = rf"{new}{pause}(?:and\s+)?{wrong}"
-    sources = [before, rf"(?<!\w){wrong}" if rules.spaced else wrong]
-    if code == FALLBACK:  # "my sister isn't vegan" puts nothing right, "it's hazelnuts, it isn't eggs" does
-        meant = rf"(?:{_spelled(rules.ended['meant'], {})}\s+)*"
-        sources[0] = (
-            rf"{meant}{new}(?:\s*[,;–—-]*\s*(?:and\s+)?not|\s*[,;–—-]+\s*(?:and\s+)?(?:{rules.ended['not']}))\s+{article}{old}"
-        )
-        slip = r"(?:wrote|said|typed|put|called it)\s+"
-        right = r"\W+(?:(?:but|and|it)\s+)*(?:i\s+meant|meant|(?:it\s+)?should(?:'ve|\s+have)?(?:\s+(?:be|been|said|read))?|i\s+should\s+have\s+(?:said|written))\s+"
-        sources.append(rf"\b{slip}{article}{old}{right}{new}")
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
-
-
-def _new_value(rules: PatternLanguage) -> str:
-    source: str = rules.ended.get("new", "")
-    return _spelled(source, {}) if source else _NEW.pattern
-
-
-@lru_cache(maxsize=16)
-def _follows(code: str) -> re.Pattern[str]:
-    """Compile a new value after "not eggs", up to its end."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    meant = _spelled(rules.ended["meant"], {})
-    start = rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+)"
-    return re.compile(start + _new_value(rules), re.IGNORECASE)
-
-
-@lru_cache(maxsize=16)
-def _meant_instead(code: str) -> re.Pattern[str]:
-    """Compile a correction that names only the right value."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    cue, meant = (_spelled(rules.ended[name], {}) for name in ("cue", "meant"))
-    start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
-    if "instead" in rules.ended:
-        start = rf"^\W*(?:{cue}\W*)*(?:{_spelled(rules.ended['instead'], {})}\W*)+"
-    return re.compile(rf"{start}{_new_value(rules)}\W*$", re.IGNORECASE)
-
-
-@lru_cache(maxsize=256)
-def _renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
-    """Compile the expression that gives a new value of a kind."""
-    rules = load_language(code)
-    source = rules.ended.get("renew", {}).get(kind) if rules is not None else None
-    if rules is None or not source:
-        return None
-    return re.compile(
-        _filled(_spelled(source, rules.ended["macro"]), _value((words,) if words else (), rules), (), SELF),
-        re.IGNORECASE,
-    )
-
-
-def _filled(source: str, value: str, names: tuple[str, ...], subject: str) -> str:
-    """Fill in what people wrote, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value."""
-    known = "|".join(_literal(name) for name in sorted({*names, subject}))
-    people = {"<v>": value, "<names>": known, "<subject>": _literal(subject)}
-    return re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], source)
-
-
-def _value(words: tuple[str, ...], rules: PatternLanguage) -> str:
-    """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
-    if not words:
-        return r"(?!)"
-    longest = sorted(words, key=len, reverse=True)
-    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in longest)
-    if _WIDE.match(words[0]):
-        return rf"(?:{spelled})"
-    letter = r"\w" if rules.spaced else _LETTER
-    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
-
-
-def _literal(words: str) -> str:
-    return r"\s+".join(map(re.escape, words.split()))
-
-
-def _spelled(template: str, macros: Mapping[str, str]) -> str:
-    source = template
-    while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
-        source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
-    return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)

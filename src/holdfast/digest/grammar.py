@@ -14,11 +14,15 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import resources
 from typing import Any
 
+from ..scope import SELF
 from ..text.terms import fold_quotes
+
+FALLBACK = "en"
+SENTENCE = "statement"  # what may be of any category
 
 _HOLE = re.compile(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
 _WORDS_OF = re.compile(r"(?<!P)<([a-z_]+)>")
@@ -411,3 +415,206 @@ def _loose(word: str) -> str:
 
 def _key(words: str) -> str:
     return re.sub(r"\s+", " ", fold_quotes(words).lower().strip())
+
+
+# A new value of a few words, up to the next pause.
+_NEW = re.compile(
+    r"(?:to |in |at |with |by )?(?:the |an? |my )?(?P<new>[^\W_][\w'’.&+-]*(?: (?!(?:and|but|because|so|which|who|that|not|is|was|are|now|instead|"
+    r"these|from|since|if|as|actually|i|we|though)\b)[^\W_][\w'’.&+-]*){0,2})",
+    re.IGNORECASE,
+)
+_WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
+# A letter beside a word where scripts touch.  Such letters have no case; compiling them with it takes three times as long.
+_LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
+
+
+@lru_cache(maxsize=8)
+def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
+    rules = load_language(code)
+    found: dict[str, tuple[str, ...]] = {}
+    for lexicon in rules.lexicons.values() if rules is not None and code != FALLBACK else ():
+        for item in lexicon.one.finditer(text):
+            canonical = (lexicon.lookup(item[0]) or "").casefold()
+            if item[0] not in found.get(canonical, ()):
+                found[canonical] = (*found.get(canonical, ()), item[0])
+    return found
+
+
+@lru_cache(maxsize=1024)
+def same_words(code: str, word: str) -> tuple[str, ...]:
+    """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
+    rules = load_language(code)
+    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
+    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+
+
+@lru_cache(maxsize=256)
+def ending_cue(code: str, name: str) -> re.Pattern[str] | None:
+    rules = load_language(code)
+    source = rules.ended.get(name) if rules is not None else None
+    return re.compile(spelled(source, {}), re.IGNORECASE) if source else None
+
+
+@lru_cache(maxsize=4096)
+def switch_expressions(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile the expression before the new value of a fact whose old one is *words*, or is not named."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    macros = rules.ended["macro"] | {"v": "<v>"}
+    templates = rules.ended.get("switch", {}).get(kind, ())
+    sources = (
+        spelled(without_subject(source, rules), macros).replace("<v>", value_expression((words,), rules))
+        for source in templates
+    )
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
+
+
+@lru_cache(maxsize=4096)
+def ending_expressions(
+    code: str, category: str, subject: str, value: str, names: tuple[str, ...]
+) -> tuple[re.Pattern[str], ...]:
+    """Compile the expressions that end what *value* matches, of that category and subject."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    return tuple(re.compile(source, re.IGNORECASE) for source in ending_sources(rules, category, subject, value, names))
+
+
+def ending_sources(
+    rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]
+) -> Iterator[str]:
+    macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
+    if subject != SELF:
+        macros["who"] = macros["me"] = macros["other"]
+    macros.pop("other")
+    lists_for = (
+        {category} if category in ("death", "uneaten", "disliked") else {category, "any"} | {"done"} - {category}
+    )
+    lists_for -= {"done"} if category == "allergy" else set()
+    lists: Mapping[str, list[str]] = rules.ended.get("find", {})
+    for categories, templates in lists.items():
+        every = category == SENTENCE and categories not in ("death", "disliked", "allergy", "food uneaten")
+        if every or not {*categories.split()}.isdisjoint(lists_for):
+            for template in templates:
+                if subject == SELF or category == "pets" or "{who}" in template or "{me}" in template:
+                    source = without_subject(template, rules) if subject == SELF else template
+                    source = source.replace("{any}", "{few}") if every else source
+                    yield filled(
+                        spelled(source if "{it}" in source else source.replace("{v}", "{it}", 1), macros),
+                        value,
+                        names,
+                        subject,
+                    )
+
+
+def without_subject(template: str, rules: PatternLanguage) -> str:
+    """Return an English expression that also finds sentences without their "I": "came off the sertraline"."""
+    if rules.code != FALLBACK:
+        return template
+    return template.replace("{who} ", "{me} ?").replace("{who}(?: {no}", "{me}(?: ?{no}")
+
+
+@lru_cache(maxsize=1024)
+def event_expressions(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Compile the expressions of one event; *named* are the values it may name."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
+    sources = (spelled(without_subject(source, rules), macros) for source in rules.ended["event"][number].get(when, ()))
+    return tuple(
+        re.compile(filled(source, value_expression(named, rules), (), SELF), re.IGNORECASE) for source in sources
+    )
+
+
+@lru_cache(maxsize=1024)
+def contrast_expressions(code: str, words: str) -> tuple[re.Pattern[str], ...]:
+    """Compile "hazelnuts, not eggs" and "not eggs", the latter with whatever follows."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    gap = r"\s+" if rules.spaced else r"\s*"
+    article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
+    wrong = rf"{spelled(rules.ended['not'], {})}{gap}{article}{value_expression((words,), rules)}"
+    pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
+    new, old = new_value(rules), value_expression((words,), rules)
+    before = rf"{new}{pause}(?:and\s+)?{wrong}"
+    sources = [before, rf"(?<!\w){wrong}" if rules.spaced else wrong]
+    if code == FALLBACK:  # "my sister isn't vegan" puts nothing right, "it's hazelnuts, it isn't eggs" does
+        meant = rf"(?:{spelled(rules.ended['meant'], {})}\s+)*"
+        sources[0] = (
+            rf"{meant}{new}(?:\s*[,;–—-]*\s*(?:and\s+)?not|\s*[,;–—-]+\s*(?:and\s+)?(?:{rules.ended['not']}))\s+{article}{old}"
+        )
+        slip = r"(?:wrote|said|typed|put|called it)\s+"
+        right = r"\W+(?:(?:but|and|it)\s+)*(?:i\s+meant|meant|(?:it\s+)?should(?:'ve|\s+have)?(?:\s+(?:be|been|said|read))?|i\s+should\s+have\s+(?:said|written))\s+"
+        sources.append(rf"\b{slip}{article}{old}{right}{new}")
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
+
+
+def new_value(rules: PatternLanguage) -> str:
+    source: str = rules.ended.get("new", "")
+    return spelled(source, {}) if source else _NEW.pattern
+
+
+@lru_cache(maxsize=16)
+def following_value(code: str) -> re.Pattern[str]:
+    """Compile a new value after "not eggs", up to its end."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    meant = spelled(rules.ended["meant"], {})
+    start = rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+)"
+    return re.compile(start + new_value(rules), re.IGNORECASE)
+
+
+@lru_cache(maxsize=16)
+def correction(code: str) -> re.Pattern[str]:
+    """Compile a correction that names only the right value."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    cue, meant = (spelled(rules.ended[name], {}) for name in ("cue", "meant"))
+    start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
+    if "instead" in rules.ended:
+        start = rf"^\W*(?:{cue}\W*)*(?:{spelled(rules.ended['instead'], {})}\W*)+"
+    tail = r"(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
+    return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
+
+
+@lru_cache(maxsize=256)
+def renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
+    """Compile the expression that gives a new value of a kind."""
+    rules = load_language(code)
+    source = rules.ended.get("renew", {}).get(kind) if rules is not None else None
+    if rules is None or not source:
+        return None
+    return re.compile(
+        filled(spelled(source, rules.ended["macro"]), value_expression((words,) if words else (), rules), (), SELF),
+        re.IGNORECASE,
+    )
+
+
+def filled(source: str, value: str, names: tuple[str, ...], subject: str) -> str:
+    """Fill in what people wrote, in one pass: a brace of theirs is no hole, a "<v>" of theirs no value."""
+    known = "|".join(_literal(name) for name in sorted({*names, subject}))
+    people = {"<v>": value, "<names>": known, "<subject>": _literal(subject)}
+    return re.sub("<v>|<names>|<subject>", lambda hole: people[hole[0]], source)
+
+
+def value_expression(words: tuple[str, ...], rules: PatternLanguage) -> str:
+    """Return the expression of one of several values, in the singular or the plural; one that never matches for none."""
+    if not words:
+        return r"(?!)"
+    longest = sorted(words, key=len, reverse=True)
+    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in longest)
+    if _WIDE.match(words[0]):
+        return rf"(?:{spelled})"
+    letter = r"\w" if rules.spaced else _LETTER
+    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
+
+
+def _literal(words: str) -> str:
+    return r"\s+".join(map(re.escape, words.split()))
+
+
+def spelled(template: str, macros: Mapping[str, str]) -> str:
+    """Return a template as an expression: macros filled in, a space for any white space, contractions without an apostrophe too."""
+    source = re.sub(r"(?<!\?<!)n't", "n['’]?t", template)  # "havent"
+    while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
+        source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
+    return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)

@@ -26,14 +26,13 @@ from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
 from .authorship import BLANK, masked
 from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
-from .grammar import MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
+from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .results import CareEvent, TestResult, may_hold_care, may_hold_results, read_care, read_results
 from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
-FALLBACK = "en"
 STATEMENT_CONFIDENCE = 0.8
 BELIEVED = 0.7  # "eat fish, so I guess I am …": what is only guessed does not count as the last word
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # known by their script

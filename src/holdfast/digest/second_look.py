@@ -112,7 +112,7 @@ _STREET = re.compile(
 )
 # The thing that a sentence in the third person is about: "inhaler" in "Uses a blue inhaler."
 _OBJECT = re.compile(
-    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|training for|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
+    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|training for|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
     r"(?:(?:the|an?|their|some|another|one|two|three) )*(?P<thing>[\w'-]+(?: (?!(?:in|on|at|for|to|with|of|from|every|each|called|named|and|or|that|who|which|since|because|but|when|while|by|near|after|before|during|about|is|are|was|has|as|once|twice|again|now|also|very|really|regularly)\b)[\w'-]+){0,3})",
 )
 _NO_THING = frozenset(

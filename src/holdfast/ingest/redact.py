@@ -315,6 +315,7 @@ _CODES = tuple(
         r"(?<!\w)(?:(?:three|3|last three|four|4)[ -]digits?(?: code| number)?|digits) (?:on|at) the (?:back|front)(?: of (?:the|my) card)?"
         r"(?: are| is|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
         r"(?<!\w)(?:number|code) (?:on|at) the (?:back|front) of (?:the|my) card(?: are| is|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
+        r"(?<!\w)(?:number|code|digits) (?:on|at) the back(?: of it)?(?:'s| are| is|:) {0,2}(\d{3})(?![\d%]|[.,]\d)",
         r"(?<!\w)(?:amex|card|american express)(?:'s)? cid(?:'s| is|:|=)? {0,2}(\d{3,4})(?!\d)",
         r"(?<!\w)(?<!promo )(?<!zip )(?<!area )(?<!discount )code (?:that )?(?:they|you|the bank|google|apple|whatsapp)[^.?!\n\d]{0,12}? ?(?:sent|texted|e-?mailed)[^.?!\n\d]{0,15}?(?: is|:|,) {0,2}(\d{4,8})(?![\d%]|[.,]\d| percent| lines\b)",
     )
