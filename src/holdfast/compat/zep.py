@@ -97,7 +97,7 @@ class ZepShapes:
         return {"task": None}
 
     def user_of(self, given: Row) -> Row:
-        """Return the user of an id that the program gave."""
+        """Return the user with the id that the program gave."""
         if not given.get("user_id"):
             raise NotFound("there is no such user", hint="name it by user_id; ids of threads say whose they are")
         return self.get_user(encode(checked_name("user_id", given["user_id"])))

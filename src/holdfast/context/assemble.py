@@ -128,7 +128,7 @@ class Strategy(Protocol):
 
     @property
     def memory_role(self) -> Literal["user", "system", "developer"]:
-        """In whose name the stable part speaks; the system's only when the caller asks."""
+        """Return the role of the stable part; the system's only when the caller asks for it."""
 
     @property
     def recalls(self) -> bool:

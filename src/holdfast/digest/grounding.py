@@ -453,7 +453,7 @@ def _turned_around(candidate: Candidate, message: Message, language: str) -> str
 
 
 def _clause_around(candidate: Candidate, message: Message) -> tuple[str, str]:
-    """Return what stands before and behind the quote in its clause."""
+    """Return the text before and behind the quote in its clause."""
     end = candidate.start + len(candidate.quote)
     before = message.content[max(0, candidate.start - _AROUND) : candidate.start]
     ends = min(len(message.content), end + _AROUND)

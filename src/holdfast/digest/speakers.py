@@ -182,7 +182,7 @@ def find_transcripts(text: str) -> Iterator[Span]:
 
 
 def _between_times(lines: list[TextLine]) -> Iterator[Span]:
-    """Find chats in which times stand alone on lines above or below names."""
+    """Find chats whose times are on lines of their own, above or below names."""
     names = [_NAME_LINE.match(line.head) and _may_speak(line.head) for line in lines]
     times = [
         at
@@ -200,7 +200,7 @@ def _between_times(lines: list[TextLine]) -> Iterator[Span]:
 
 
 def _chat(lines: list[TextLine]) -> dict[int, _Turn]:
-    """Return the lines where somebody begins to speak; none when the labels are headings of a list."""
+    """Return the lines where a speaker begins; none when the labels are headings of a list."""
     turns = {at: turn for at, line in enumerate(lines) if (turn := _timed(line) or _named(line))}
     for sign in _OTHERS:
         others = {
@@ -228,7 +228,7 @@ def _chat(lines: list[TextLine]) -> dict[int, _Turn]:
 
 
 def _answered(turns: list[_Turn], *, again: bool = False) -> bool:
-    """Whether somebody speaks again, or answers another; a list of headings does neither."""
+    """Whether a speaker speaks twice, or answers another one; a list of headings does neither."""
     names = Counter(turn.name.casefold() for turn in turns)
     return len(names) > 1 and (
         max(names.values()) > 1 or (not again and any(_REPLY.match(turn.said) for turn in turns[1:]))

@@ -44,7 +44,7 @@ def state() -> ModelState:
 
 
 def common_words() -> frozenset[str]:
-    """Return the some 20,000 whole words of the vocabulary, English in the main; none as long as the files are missing."""
+    """Return the roughly 20,000 whole words of the vocabulary, mostly English; none while the files are missing."""
     found = state()
     return _words_in(found.folder) if found.present else frozenset()
 

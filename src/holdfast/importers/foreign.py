@@ -177,7 +177,7 @@ class SurveyedFile:
 
     @property
     def unassigned(self) -> bool:
-        """Whether people talk here of whom nobody has said which one is the user."""
+        """Whether several people talk here, and none of them is known to be the user."""
         if self.format in PEOPLE and self.roles[OTHER_PERSON] and not self.roles["user"]:
             return True
         return bool(self.strangers - self.spoken)

@@ -1,5 +1,5 @@
 """
-What other programs remember, as sentences: mem0, Zep, LiteLLM, Claude, and files of Markdown.
+Memories of other programs, as sentences: mem0, Zep, LiteLLM, Claude, and files of Markdown.
 
 Each becomes a fact: read by the patterns where they read it, kept as a sentence otherwise.  This module knows no store.
 """

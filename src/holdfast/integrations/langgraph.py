@@ -231,7 +231,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         await in_thread(self.delete_thread, thread_id)
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Do as `delete_for_runs` in a worker thread."""
+        """Run `delete_for_runs` in a worker thread."""
         await in_thread(self.delete_for_runs, run_ids)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:

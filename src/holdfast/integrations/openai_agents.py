@@ -106,7 +106,7 @@ class HoldfastSession(SessionABC):
         await in_thread(self._clear)
 
     async def recall(self, data: CallModelData[Any]) -> ModelInputData:
-        """Put what memory has into the input of one call of the model; the ``call_model_input_filter`` of a run."""
+        """Add the memory to the input of one model call; the ``call_model_input_filter`` of a run."""
         given = [item for item in data.model_data.input if not _is_note(item)]
         at = max((i for i, item in enumerate(given) if _read(item)[0] == "user"), default=None)
         if at is None:

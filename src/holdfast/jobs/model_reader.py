@@ -482,7 +482,7 @@ class ModelReader:
         return found
 
     def _nearness(self, excerpt: Excerpt) -> dict[str, float]:
-        """Return how near what users say comes to the known facts that it may be about."""
+        """Return how near the words of users are to the known facts that they may be about."""
         embedder = self.fact_reader.deps.embedder
         spoken = [message.content[:BRIEF_CHARS] for message in excerpt.messages if message.role == "user"]
         if embedder is None or not excerpt.vectors or not spoken:
@@ -525,7 +525,7 @@ class ModelReader:
         return GroundedFacts(accepted, [*dropped, *bad, *masked], self.fact_reader.hints_for_claims(accepted))
 
     def _with_endings(self, scope: Scope, excerpt: Excerpt, accepted: Sequence[Claim]) -> list[Claim]:
-        """Return the claims, each message followed by what its own words end of that which the model read before it."""
+        """Return the claims; behind those of each message, what its own words end of what the model read before it."""
         stated = [claim for claim in accepted if claim.candidate.kind == "attribute"]
         known, claims = known_values(claim.candidate for claim in stated), list(accepted)
         others = excerpt.subjects.ids

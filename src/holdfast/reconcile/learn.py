@@ -174,7 +174,7 @@ class _LiveFacts:
 
 def _where_said(believed: _LiveFacts, claim: Claim) -> Claim:
     """
-    Return a sentence of users about themselves as one about the subject of the conversation.
+    Reword a user's sentence about themselves as one about the subject of the conversation.
 
     Unless it shares a word with what is believed about them: that it may confirm or end.
     """

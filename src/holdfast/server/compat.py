@@ -157,7 +157,7 @@ def memories_forget_owner(request: Request, kind: str, name: str) -> Row:
 
 @_add("POST", "/reset", roles=OPERATOR)
 def memories_reset(request: Request) -> Row:
-    """Erase everybody of this org and this bot."""
+    """Erase all users of this org and this bot."""
     return _mem0(request).reset()
 
 

@@ -266,7 +266,7 @@ def log_to(stream: TextIO, form: LogFormat | None) -> logging.Handler:
 
 
 class Lines(logging.Formatter):
-    """Plain log lines; of an exception its type and place, because its text may quote a message."""
+    """Plain log lines. An exception is logged by its type and place, because its text may quote a message."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")

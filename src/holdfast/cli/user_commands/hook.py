@@ -235,7 +235,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _warn(path: Path, store: str | None, user: str | None) -> None:
-    """Say that a team's file would tell one person's name, or a password."""
+    """Warn that a team's file would hold one person's name, or a password."""
     secret = _PASSWORD.search(store or "") is not None
     if not (user or secret) or not _may_be_checked_in(path.resolve()):
         return
