@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Config, Memory
+from holdfast.store import ReadView
 from holdfast.testing.embedder import HashEmbedder
 
 WORDS = "budget paint fence kettle garden sister Lisbon Porto weekend yesterday seven what when dog tall cold".split()
@@ -150,3 +151,18 @@ def test_the_ten_nearest_memories_above_a_least_relevance_are_those_that_answer(
         assert found("who is my employer") == ["Works at Acme Corp."]
         assert found("Remind me of my home town") == found("What's my order status?") == []
         assert found("hi, how are you today?") == found("Who is the president of France?") == []
+
+
+def test_a_home_that_changed_often_is_read_once_a_home(memory, monkeypatch):
+    """Of a chain of n replaced facts, a search reads some n and not n times n."""
+    homes, read, real = 60, [], ReadView.fact
+    chat = memory.conversation("c", user="ana")
+    for number in range(homes):
+        chat.record(f"I live in {'Porto' if number % 2 else 'Lisbon'} now, in house {number}.", "Noted.")
+    memory.digest()
+    monkeypatch.setattr(ReadView, "fact", lambda view, id: read.append(id) or real(view, id))
+
+    hits = memory.user("ana").search("Where do I live now?", kinds=("message",), limit=homes)
+
+    assert sum("Porto" in hit.replaced_by or "Lisbon" in hit.replaced_by for hit in hits) > homes // 3
+    assert len(read) < 4 * homes

@@ -688,9 +688,9 @@ def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
     before = {(subject, name, seq - 1) for subject, name, seq in said}
     notes: dict[TurnKey, list[str]] = {}
     past = view.past_facts_of(sorted(said.keys() | before)) if said else []
-    chosen = view.at(None, None).consent() if past else []
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent() if past else [], {}))
     for message, fact_id in past:
-        note = _replacement(view, chosen, fact_id)
+        note = replacement(fact_id)
         after = (message[0], message[1], message[2] + 1)
         echoes = note and after in said and _repeats(said[after], view.fact(fact_id))
         for key in (message, after) if echoes else (message,):
@@ -718,7 +718,7 @@ def with_changes(view: ReadView, summaries: Sequence[Summary], redact: Callable[
     if not past:
         return list(summaries)
     stems = cache(lambda text: frozenset(terms(text)))
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent(), {}))
     seqs = [seq for seq, _, _ in past]
     found = []
     for summary in summaries:
@@ -746,7 +746,7 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
     if not past:
         return list(summaries)
     stems = cache(lambda text: frozenset(terms(text)))
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent(), {}))
     found = []
     for summary in summaries:
         inside = [(fact_id, words) for seq, fact_id, words in past if summary.start_seq <= seq <= summary.end_seq]
@@ -762,7 +762,7 @@ def without_changed_lines(view: ReadView, lines: Sequence[StoryLine]) -> list[St
     """Return the lines of the story of the view's subject in the same way; one that has no other sentence goes as a whole."""
     past = view.past_facts_about() if lines else []
     stems = cache(lambda text: frozenset(terms(text)))
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent()))
+    replacement = cache(partial(_replacement, view, view.at(None, None).consent(), {}))
     gone = _said_replaced(past, "\n".join(line.text for line in lines), stems, replacement)
     left = [(line, without_sentences(line.text, gone) if gone else line.text) for line in lines]
     return [replace(line, text=text) for line, text in left if text]
@@ -781,16 +781,19 @@ def _said_replaced(
     return [(old, stems(note)) for old, note in notes if note]
 
 
-def _replacement(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:
+def _replacement(view: ReadView, chosen: Sequence[ConsentRow], ends: dict[str, tuple[Fact, bool]], fact_id: str) -> str:
     """Return what is believed in place of a past fact; empty where that is unknown, paused or the same again."""
     row = view.fact(fact_id)
     if row is None:
         return ""
-    newest, replaced = row.fact, False
-    while newest.superseded_by and (after := view.fact(newest.superseded_by)):
-        # corrected counts as well; a sentence that was merged into another still holds
-        replaced |= newest.ended_because in ("replaced", "never_true")
+    newest, path = row.fact, []
+    while newest.id not in ends and newest.superseded_by and (after := view.fact(newest.superseded_by)):
+        path.append(newest)
         newest = after.fact
+    newest, replaced = ends.get(newest.id, (newest, False))
+    for one in reversed(path):  # corrected counts as well; a sentence that was merged into another still holds
+        replaced |= one.ended_because in ("replaced", "never_true")
+        ends[one.id] = newest, replaced  # of a long chain, each fact is read once
     if effective_consent(chosen, newest.subject) != "active":
         return ""
     if newest.live:

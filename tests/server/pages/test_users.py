@@ -177,3 +177,27 @@ def test_a_rejected_claim_leads_to_its_message(desk, monkeypatch):
     refused = SimpleNamespace(candidate=candidate, reason="it is a question", conversation="c")
     monkeypatch.setattr(User, "rejected", lambda _user, *, limit=100: [refused])
     assert 'href="/dashboard/conversations/ana/c?at=3#m3"' in desk.get(ANA).text
+
+
+def test_many_facts_are_on_pages_and_a_search_finds_one(sign_in, memory):
+    """A page shows 100 facts and 10 earlier values of each; none is lost between pages."""
+    ana = memory.user("ana")
+    for number in range(150):
+        ana.remember(f"Likes the song number {number}.")
+    for number in range(15):
+        ana.remember(category="home", key="lives_in", value=f"Town {number}")
+    for path, browser in (("/dashboard/users/ana", sign_in()), ("/me", sign_in("user", user="ana"))):
+        first = browser.get(path).text
+        second = browser.get(f"{path}?from=100").text
+        shown = [set(re.findall(r'class="belief" id="(\w+)"', page)) for page in (first, second)]
+        assert [len(ids) for ids in shown] == [100, 51]
+        assert shown[0] | shown[1] == {fact.id for fact in ana.facts(limit=500)}
+        assert 'rel="next"' in first
+        assert 'rel="next"' not in second
+        assert 'rel="prev"' in second
+        assert sum(f"<s>Lives in: Town {number}.</s>" in first + second for number in range(15)) == 10
+        assert len(first.encode()) < 500_000
+        found = browser.get(f"{path}?q=song+number+142").text
+        (only,) = re.findall(r'class="belief" id="(\w+)"', found)
+        assert ana.fact(only).text == "Likes the song number 142."
+    assert "4 older values on the timeline" in sign_in().get("/dashboard/users/ana").text

@@ -75,10 +75,12 @@ LAYERS = {
     "vectors": "Embeddings",
 }
 FACT_LAYERS = ("chunk", "facts", "episodes")
-ESTIMATED = 2_000  # messages that an estimate on the page reads
+ESTIMATED = 200  # messages that an estimate on the page reads
 MAX_WORDS = 200  # characters of a search
-LISTED = 100  # summaries and facts that a panel lists
+LISTED = 25  # summaries and facts that a panel lists
 FOLDED_CHARS = 3_000  # a longer message is folded to its beginning
+PAGE_CHARS = 80_000  # of a page of messages; where they are longer together, they are folded sooner
+FOLDED_SOONER = 600
 
 NOTICES = {
     "rated": "Rating stored.",
@@ -196,14 +198,14 @@ def _render_conversation(
         raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may belong to another subject")
     grant, query = caller.grant, request.query_params
     events = events_address(request, user, grant.org, grant.bot, state.subject, conversation)
-    live, ever, facts = chat.summaries(), chat.summaries(live=False), chat.learned()
+    live, facts = chat.summaries(), chat.learned()
+    ever = chat.summaries(live=False) if "chunk" in query else live
     chosen = next((summary for summary in ever if summary.id == query.get("chunk")), None)
     first = _first_shown(query_number(request, "at"), chosen.start_seq if chosen else None, state.messages)
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
     jobs = _jobs_about(caller, user, state)
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
-    hits = _search(request, chat, state.messages)
-    panels = _rebuild_panel(request, caller, chat, tasks, state.messages)
+    hits, panels = _search(request, chat, state.messages), _rebuild_panel(request, caller, chat, tasks, state.messages)
     return render(
         "conversation/conversation.html",
         request,
@@ -312,7 +314,9 @@ def _transcript_page(
 ) -> dict[str, Any]:
     """Return messages *first* to *last*, and the addresses of the pages before and after."""
     said = chat.load(start_seq=first, limit=last - first + 1)
+    chars = sum(min(len(message.content), FOLDED_CHARS) for message in said)
     return {
+        "folded": FOLDED_CHARS if chars <= PAGE_CHARS else FOLDED_SOONER,
         "transcript": transcript_lines(said, first, last, fact_badges(facts, chat.id)),
         "first": first,
         "last": last,
@@ -363,7 +367,6 @@ def _message_forms(request: Request, conflict: tuple[Message, str] | None) -> di
     return {
         "by_hand": BY_HAND_CONVERSATION,
         "word": WORD,
-        "folded": FOLDED_CHARS,
         "whole": query_number(request, "whole"),
         "conflict": conflict,
         "status": 409 if conflict else 200,

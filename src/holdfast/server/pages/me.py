@@ -35,7 +35,7 @@ from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
 from .conversations import start_rebuild
-from .layout import Form, FormDep, events_address, here, render, see_other, seen_version
+from .layout import Form, FormDep, events_address, here, query_number, render, see_other, seen_version
 
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
@@ -43,6 +43,8 @@ MOST_STORIES = 50
 PROMPTS = ("fact_extraction", "episodes", "chunk_summary", "meta_summary")
 PROMPT_FORMS = frozenset(("prompt", "prompt-reset"))
 MAX_WORDS = 200  # characters of a search
+MOST_FACTS = 100  # active ones on one page
+MOST_EARLIER = 10  # that are listed below the fact that replaced them
 PICK = "pick-"  # before the id of a fact, the name of its box
 MAX_PICKED = 100
 EVENTS_READ, MOST_CHANGES = 300, 20
@@ -169,7 +171,7 @@ def _page(
         events=events,
         t=said,
         choices=user.status(),
-        subjects=group_facts(shown, past, said.topics(), user.subjects()),
+        **facts_page(group_facts(shown, past, said.topics(), user.subjects()), request),
         words=words,
         found=len(shown),
         known=len(live),
@@ -520,6 +522,28 @@ def group_facts(
         )
         for name, topics in sorted(about.items(), key=lambda item: (item[0] != SELF, item[0]))
     ]
+
+
+def facts_page(subjects: Sequence[SubjectFacts], request: Request) -> dict[str, Any]:
+    """Return the facts of one page, by the number of the first one in the address, and the addresses beside it."""
+    begin = query_number(request, "from") or 0
+    left, at, shown = MOST_FACTS, 0, []
+    for subject in subjects:
+        topics = []
+        for topic in subject.topics:
+            found = topic.beliefs[max(0, begin - at) :][:left]
+            past = topic.past if found or (not topic.beliefs and left and at >= begin) else []
+            at, left = at + len(topic.beliefs), left - len(found)
+            if found or past:
+                topics.append(FactTopic(topic.category, found, past))
+        if topics:
+            shown.append(SubjectFacts(subject.name, topics, subject.label))
+    return {
+        "subjects": shown,
+        "facts_before": here(request, **{"from": max(0, begin - MOST_FACTS) or None}) if begin else None,
+        "facts_after": here(request, **{"from": begin + MOST_FACTS}) if at > begin + MOST_FACTS else None,
+        "most_earlier": MOST_EARLIER,
+    }
 
 
 def _topic_of(subjects: dict[str, dict[str, FactTopic]], fact: Fact) -> FactTopic:

@@ -18,6 +18,7 @@ from ..gate import Quotas
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .front import SESSION_NAME
+from .home import counts_of
 from .layout import Form, FormDep, format_bytes, here, render, see_other
 
 table = RouteTable()
@@ -125,7 +126,7 @@ def _page(
 ) -> Response:
     memory, now = caller.memory, request.app.state.settings
     keys = memory.admin.keys.list(caller.grant.org)
-    stats = memory.admin.stats()
+    stats = counts_of(request).get("stats", memory.admin.stats)
     return render(
         "settings.html",
         request,
@@ -146,7 +147,7 @@ def _page(
         providers=PROVIDERS,
         brought=memory.admin.provider_keys.list(org=caller.grant.org),
         stats=stats,
-        bytes=format_bytes(stats.bytes),
+        bytes=format_bytes(memory.admin.size_bytes()),
         org=caller.grant.org,
         allowances=_quota_rows(caller, request.app.state.quotas),
     )

@@ -44,9 +44,11 @@ from .me import (
     FactConflict,
     editable_value,
     fact_conflict,
+    facts_page,
     forget_preview,
     group_facts,
     load_texts,
+    matching_facts,
     stories_of,
     undo_correction,
 )
@@ -211,6 +213,8 @@ def _render_user(
         request, user, grant.org, grant.bot, grant.subject
     )  # before anything is read, so that no event is missed
     ever, known = owner.history(), owner.subjects()
+    words = request.query_params.get("q", "").strip()[:MAX_WORDS]
+    past = matching_facts(ever, words)
     return render(
         "user.html",
         request,
@@ -224,9 +228,10 @@ def _render_user(
         t=said,
         choices=owner.status(),
         live=sum(fact.live for fact in ever),
-        subjects=group_facts(owner.facts(), ever, said.topics(), known),
+        **facts_page(group_facts(matching_facts(owner.facts(), words), past, said.topics(), known), request),
+        words=words,
         stories=stories_of(owner, () if grant.subject else known),
-        archived=[fact for fact in ever if fact.ended_because == ARCHIVED],
+        archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
         happened=_recent_events(owner),
         conversations=named_conversations(owner),
