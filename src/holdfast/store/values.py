@@ -1,5 +1,5 @@
 """
-The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_layout2.sql``.
+The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_layout3.sql``.
 
 Times are integer milliseconds UTC.
 """
