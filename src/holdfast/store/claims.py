@@ -21,9 +21,9 @@ from ..reports import UserKey
 from ..scope import Scope
 from ..types import Job
 from . import rows
+from .changes import RUNNING, ChangeLog
 from .port import Backend, Driver, Row
 from .values import EventLimits
-from .writeview import RUNNING, ChangeLog
 
 T = TypeVar("T")
 

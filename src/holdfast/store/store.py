@@ -20,12 +20,13 @@ from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey
 from ..scope import Scope, actor
 from ..types import BY_HAND_CONVERSATION, Job
 from . import rows
+from .changes import ChangeLog
 from .claims import Claims, Lease
 from .port import Backend, Driver, Row
 from .queries import schema_version
 from .readview import EVERYTHING, ReadView
 from .values import ConsentRow, ErasureRow, EventLimits, KeyRow, ProviderKeyRow, RateRow, Scrubbed, UsageRow
-from .writeview import ChangeLog, WriteView
+from .writeview import WriteView
 
 T = TypeVar("T")
 
