@@ -138,7 +138,7 @@ class Config:
     )
     statement_timeout_ms: int = setting(
         60_000,
-        "Time that a PostgreSQL server may spend on one statement about a user; 0 for no limit.",
+        "Time that a PostgreSQL server may spend on one statement about a user, and ten times that across users; 0 for no limit.",
         least=0,
         reloads=False,
     )

@@ -6,6 +6,7 @@ import json
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
+    warnings.simplefilter("ignore")  # where the server puts its sockets is its own affair
     return runpy.run_path(str(BENCHMARKS / "quick.py"))
 
 

@@ -7,7 +7,9 @@ import os
 import sys
 import threading
 from contextlib import suppress
+from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import Config, Memory
@@ -15,6 +17,7 @@ from holdfast.errors import ConfigError, Conflict, HoldfastError, StoreBusy, Sto
 from holdfast.scope import Scope
 from holdfast.store import open_store, port
 from holdfast.store.postgres import schema
+from holdfast.store.postgres.driver import connect
 from holdfast.testing.rows import ANA, say
 from tests.postgres.lending import Lender
 
@@ -198,3 +201,41 @@ def test_a_look_at_changes_sees_what_another_process_wrote(address: str) -> None
     assert store.changes() != before
     store.close()
     other.close()
+
+
+def test_a_change_of_the_schema_lets_others_pass_while_a_reader_is_in_its_way(
+    postgres: Lender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives up its place in the queue for the table, and takes it again when it has paused."""
+    second = ("0002_more.sql", "ALTER TABLE message ADD COLUMN more bigint;")
+    postgres.server.create("changing", "holdfast_template")
+    owner = postgres.server.at("changing")
+    applied = schema.migrations()
+    monkeypatch.setattr(schema, "migrations", lambda: (*applied, second))
+    monkeypatch.setattr(schema, "_LOCK_MS", 50)
+    found = "SELECT count(*) FROM information_schema.columns WHERE table_name = 'message' AND column_name = 'more'"
+    with psycopg.connect(owner) as reader, connect(owner) as changing:
+        reader.execute("SELECT 1 FROM message")
+        monkeypatch.setattr(schema, "_PAUSES_S", ())
+        with pytest.raises(StoreBusy, match="not changed"):
+            schema.migrate(changing)
+        assert changing.execute(found.encode()).fetchall() == [(0,)]
+
+        monkeypatch.setattr(schema, "_PAUSES_S", (1.0,))
+        monkeypatch.setattr(schema.time, "sleep", lambda _: reader.rollback())
+        schema.migrate(changing)
+        assert changing.execute(found.encode()).fetchall() == [(1,)]
+    postgres.server.drop("changing")
+
+
+@pytest.mark.parametrize(("given", "one", "across"), [(700, "700ms", "7s"), (0, "0", "0")])
+def test_a_statement_across_users_has_a_limit_too(address: str, given: int, one: str, across: str) -> None:
+    store = open_store(address, Config(statement_timeout_ms=given))
+
+    def limit(driver: Any) -> str:
+        return str(driver._connection.execute("SHOW statement_timeout").fetchone()[0])
+
+    found = store.backend.read(limit, ANA), store.backend.read(limit)
+    store.close()
+
+    assert found == (one, across)

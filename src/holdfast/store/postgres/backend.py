@@ -54,6 +54,7 @@ _DEFAULTS = Config()
 _TRIES = 10
 _BACKOFF_S = 0.005
 _COMEBACK_S = 10.0  # how long a call waits for a server that restarts
+_ACROSS_TIMES = 10  # as long as a statement about one user may one across all take
 _READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 UNSEARCHED = (
@@ -285,8 +286,9 @@ def _settings(config: Config) -> tuple[SQL, SQL]:
     if not config.durable:
         limits["synchronous_commit"] = "off"
     both = "".join(f"; SET LOCAL {name} = {value}" for name, value in limits.items())
-    one = f"{both}; SET LOCAL statement_timeout = {config.statement_timeout_ms}; "
-    return SQL(f"{both}; SET LOCAL holdfast.across = 'on'"), SQL(one)
+    most = config.statement_timeout_ms
+    across = f"{both}; SET LOCAL statement_timeout = {_ACROSS_TIMES * most}; SET LOCAL holdfast.across = 'on'"
+    return SQL(across), SQL(f"{both}; SET LOCAL statement_timeout = {most}; ")
 
 
 def _transaction(connection: Connection, opening: Any, work: Callable[[PsycopgDriver], T], driver: PsycopgDriver) -> T:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -24,7 +25,7 @@ from psycopg import errors
 from psycopg.sql import SQL, Identifier, Literal
 
 from ...clock import to_ms, utc_now
-from ...errors import BadInput, StoreError
+from ...errors import BadInput, StoreBusy, StoreError
 from .. import queries
 from ..port import StoreInit
 from .driver import Connection, connect, translated
@@ -36,6 +37,8 @@ RATES = "rate_limit"
 _MAKE_BOOK = f'CREATE TABLE IF NOT EXISTS {BOOK} (name text COLLATE "C" PRIMARY KEY, applied_at bigint NOT NULL)'
 _NOTE = f"INSERT INTO {BOOK} (name, applied_at) VALUES (%s, %s)"
 _LOCK = 0x686F6C64  # "hold": one process at a time brings a database up to date
+_LOCK_MS = 2_000  # how long a change of the schema waits for a table, and with it all who come later
+_PAUSES_S = (1.0, 2.0, 4.0, 8.0)  # before it tries again
 _WORDS = (
     (r"\binteger\b", "bigint"),
     (r"\breal\b", "double precision"),
@@ -44,6 +47,10 @@ _WORDS = (
     (r"\) STRICT, WITHOUT ROWID", ")"),
     (r"\) STRICT\b", ")"),
     (r"datetime\(([^()]+) / 1000, 'unixepoch'\)", r"to_timestamp(\1 / 1000)"),
+)
+_UPDATED_IN_PLACE = ("user_state", "conversation", "job")  # with every append
+_ROOMY = (
+    "ALTER TABLE {} SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);\n"
 )
 _TABLE = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.M | re.S)
 ORG = "nullif(current_setting('holdfast.org', true), '')"
@@ -64,7 +71,8 @@ def _spelled(sql: str) -> str:
         words = re.sub(pattern, word, words, flags=re.M)
     looks = ["CREATE VIEW" + re.sub(*_WORDS[-1], look) for look in views[1:]]
     looks = [re.sub(r"CREATE VIEW (\w+) AS", r"CREATE VIEW \1 WITH (security_invoker = true) AS", v) for v in looks]
-    return "".join([words, *looks, *map(_guarded, tables)])
+    roomy = [_ROOMY.format(table) for table in tables if table in _UPDATED_IN_PLACE]
+    return "".join([words, *looks, *map(_guarded, tables), *roomy])
 
 
 def _guarded(table: str) -> str:
@@ -83,6 +91,7 @@ def migrate(connection: Connection) -> None:
 
     Raises:
         StoreTooNew: a newer version of this library wrote the database.
+        StoreBusy: other sessions used the tables all the time.
         StoreError: the server is too old, keeps another encoding, or the role may not make the tables.
     """
     _suitable(connection)
@@ -90,19 +99,35 @@ def migrate(connection: Connection) -> None:
     if _applied(connection) == set(known):
         return
     try:
-        with connection.transaction():
-            connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
-            connection.execute(_MAKE_BOOK.encode())
-            done = _applied(connection)
-            for name, sql in migrations():
-                if name not in done:
-                    connection.execute(sql.encode())
-                    connection.execute(_NOTE.encode(), (name, to_ms(utc_now())))
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                _apply(connection)
+                return
+            except errors.LockNotAvailable:
+                if pause_s is None:
+                    raise
+                time.sleep(pause_s)
+    except errors.LockNotAvailable as error:
+        hint = "end long transactions (pg_stat_activity shows them), and open it again"
+        raise StoreBusy("the schema was not changed, as other sessions use its tables", hint=hint) from error
     except errors.InsufficientPrivilege as error:
         hint = "run `holdfast store init` with the address of a role that may create tables"
         raise StoreError(
             "the database has not all tables of this version, and this role may not make them", hint=hint
         ) from error
+
+
+def _apply(connection: Connection) -> None:
+    """Apply what is missing; who waits for a table waits briefly, as everybody else waits behind them."""
+    with connection.transaction():
+        connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
+        connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}".encode())
+        connection.execute(_MAKE_BOOK.encode())
+        done = _applied(connection)
+        for name, sql in migrations():
+            if name not in done:
+                connection.execute(sql.encode())
+                connection.execute(_NOTE.encode(), (name, to_ms(utc_now())))
 
 
 def _suitable(connection: Connection) -> None:
