@@ -37,13 +37,11 @@ KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 _END_CHARS = 1_500
 # Of many documents so many that hold the question's words best are compared exactly, whatever their signs say.
 BEST_BY_WORDS = 32
-# The relevance of a fact that the question calls by an alias, at least.
-CALLED = 0.9
+CALLED = 0.9  # the relevance of a fact that the question calls by an alias, at least
 # A word that this memory does not hold is looked for in so many other spellings.
 MOST_SPELLINGS = 3
 # Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
-REST = 0.5
-REST_OF_TURNS = 0.1
+REST, REST_OF_TURNS = 0.5, 0.1
 # And of the best score, what a turn needs: in a small memory everything is about as relevant as the rest.
 SHARE_OF_BEST = 0.2
 
