@@ -12,16 +12,19 @@ from ..clock import from_ms, to_ms
 from ..context.result import Context
 from ..conversation import Conversation, FactPosition
 from ..errors import NotFound
+from ..integrations.agents.hooks import handle_event, read_event
 from ..reports import ConversationState, ErasureReceipt, Receipt
 from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary
 from ..user import User
-from .gate import Quotas, quota_exceeded
-from .routing import APP, USER, WHOLE_USER, RouteTable
+from .gate import Grant, Quotas, quota_exceeded
+from .routing import APP, USER, WHOLE_USER, RouteTable, UserName
 from .schemas import (
     ContextRequest,
     ConversationDep,
     Cursor,
+    HookAnswer,
+    HookRequest,
     IdempotencyKey,
     Limit,
     Messages,
@@ -80,6 +83,30 @@ def messages_append(
         receipt = chat.append(given, idempotency_key=idempotency_key, after=body.after)
     quotas.give_back(key, wanted - (0 if receipt.duplicate else len(receipt.seqs)))
     return receipt
+
+
+@table.add("POST", "/v1/users/{user:name}/hooks", APP, response_model=HookAnswer)
+def hooks_answer(request: Request, user: UserName, body: HookRequest) -> HookAnswer | Response:
+    """Store the event of a coding agent's hook, once, and return what the agent shall be told."""
+    event = read_event(body.event, {})
+    if event is None:
+        return HookAnswer(answer=None)
+    grant: Grant = request.state.grant
+    quotas: Quotas = request.app.state.quotas
+    with quotas.counting(request.state.key, 1) as wait_s:
+        if wait_s:
+            return quota_exceeded(wait_s)
+        answer = handle_event(
+            request.app.state.memory,
+            event,
+            user=user,
+            org=grant.org,
+            bot=grant.bot,
+            budget_tokens=body.budget_tokens,
+            project_of_event=(body.project, body.project_name),
+            digests=False,
+        )
+    return HookAnswer(answer=answer)
 
 
 @table.add("GET", ONE + "/messages", USER, door=Conversation.load)

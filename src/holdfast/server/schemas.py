@@ -91,6 +91,24 @@ class StrategyBody(Body):
     character: bool = True
 
 
+class HookRequest(Body):
+    """An event of a coding agent, as the agent wrote it, and the project that it works in."""
+
+    model_config = _with_example(
+        {"event": {"hook_event_name": "SessionStart", "session_id": "s1"}, "project": "shop-1f"}
+    )
+    event: dict[str, Any]
+    project: Annotated[str, Field(max_length=200)] = ""
+    project_name: Annotated[str, Field(max_length=200)] = ""
+    budget_tokens: Annotated[int, Field(strict=True, ge=1, le=10_000_000)] | None = None
+
+
+class HookAnswer(BaseModel):
+    """The words that the agent shall be told, in its own form; none for most events."""
+
+    answer: dict[str, Any] | None
+
+
 class ContextRequest(Body):
     """The question and the budget of a context."""
 

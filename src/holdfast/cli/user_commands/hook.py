@@ -19,15 +19,15 @@ from typing import Annotated, Any
 import typer
 
 from ...errors import HoldfastError
+from ...integrations.agents import served
+from ...integrations.agents.served import BUDGET_TOKENS, MAX_INPUT_BYTES
 from ..app import load_module
 from ..options import DEFAULT, BotOption, JsonOptions, OrgOption, StoreOptions
 from ..output import QUIET, STRONG, Screen, print_json
 from ..terminal import CommandError, print_error, usage_error
 
-MAX_INPUT_BYTES = 16 * 2**20
 WAIT_MS = 2_000  # an agent waits for its hooks: rather no memory than a wait
 TIMEOUT_S = 15
-BUDGET_TOKENS = 1_500  # agents cut off what is much longer
 
 # A command that an installation has written, by a path of its own or by the Python that has the library.
 _OURS = re.compile(r"(?:[\\/]|^|')holdfast(?:\.exe)?'? hook run --store |-m holdfast hook run --store ")
@@ -89,7 +89,11 @@ def run(
     Examples:
       holdfast hook run --store memory.db < event.json
       holdfast hook run --store postgresql://app@db.example.org/memory --user ana < event.json
+      holdfast hook run --store http://127.0.0.1:7800 --user ana < event.json
     """
+    if served.is_served(options.store):
+        served.answer(options.store, user=user, org=org, bot=bot, budget_tokens=budget)
+        return 0
     try:
         given = getattr(sys.stdin, "buffer", sys.stdin)  # JSON is UTF-8, whatever the terminal is
         hooks = load_module("holdfast.integrations.agents.hooks", "`holdfast hook run`", "install Holdfast again")
@@ -116,7 +120,12 @@ def install(
     agent: Annotated[str, typer.Argument(help="claude-code, codex, or cursor.")],
     store: Annotated[
         str | None,
-        typer.Option("--store", "-s", metavar="PATH", help="The memory (default: .holdfast/memory.db at your home)."),
+        typer.Option(
+            "--store",
+            "-s",
+            metavar="PATH",
+            help="The memory, or a server's address (default: .holdfast/memory.db at your home).",
+        ),
     ] = None,
     user: Annotated[
         str | None,

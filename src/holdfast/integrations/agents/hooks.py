@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from ...conversation import Conversation
@@ -21,6 +20,7 @@ from ...errors import BadInput
 from ...memory import Memory
 from ...types import Message
 from ..common import AdapterMemory, short_key
+from .served import folder_of, project_of
 
 __all__ = ["HookEvent", "handle_event", "read_event"]
 
@@ -91,8 +91,6 @@ def read_event(payload: Any, environ: Mapping[str, str] = os.environ) -> HookEve
     said = _text(payload, "prompt") if kind == "prompt" else ""
     if kind == "reply":
         said = _text(payload, "last_assistant_message") or _text(payload, "text")
-    roots = payload.get("workspace_roots")
-    root = str(roots[0]) if isinstance(roots, list) and roots else ""
     return HookEvent(
         kind,
         name,
@@ -100,7 +98,7 @@ def read_event(payload: Any, environ: Mapping[str, str] = os.environ) -> HookEve
         _own_words(said) if kind == "prompt" else said.strip(),
         _text(payload, "turn_id") or _text(payload, "generation_id") or _text(payload, "prompt_id"),
         _text(payload, "user_email"),
-        environ.get("CLAUDE_PROJECT_DIR") or root or _text(payload, "cwd"),
+        folder_of(payload, environ),
     )
 
 
@@ -112,16 +110,28 @@ def handle_event(
     org: str = "default",
     bot: str = "default",
     budget_tokens: int | None = None,
+    project_of_event: tuple[str, str] | None = None,
+    digests: bool = True,
 ) -> dict[str, Any] | None:
     """
     Store what the event says; return what the agent shall be told, or ``None`` for nothing.
 
     An event that comes twice, also at the same moment in two processes, is stored once.
+
+    Args:
+        memory: where it is stored.
+        event: the event.
+        user: whose it is.
+        org: the tenant.
+        bot: the assistant.
+        budget_tokens: what memory may add to a prompt.
+        project_of_event: the subject and the name of the project, when the folder is on another machine.
+        digests: ``False`` where background work is done by others.
     """
     person = memory.user(user, org=org, bot=bot)
     if person.status().state != "active":
         return None
-    project, name = project_of(event.folder)
+    project, name = project_of_event or project_of(event.folder)
     if project and event.kind in ("start", "prompt") and all(known.id != project for known in person.subjects()):
         person.subject(project, name=name)
     members = AdapterMemory(memory, user=user, org=org, bot=bot, subject=project or None, budget_tokens=budget_tokens)
@@ -133,22 +143,12 @@ def handle_event(
     elif event.text:
         _store(chat, event)
     if event.kind != "prompt":
-        memory.digest(DIGEST_S)
+        if digests:
+            memory.digest(DIGEST_S)
         return None
     if event.by_cursor:
         return {"continue": True}  # it takes no context here
     return _answer(event, members.blocks(event.session, event.text).volatile if event.text else "")
-
-
-def project_of(folder: str) -> tuple[str, str]:
-    """Return the subject and the name of the project that a folder is in: the nearest one that git knows, or itself."""
-    if not folder:
-        return "", ""
-    path = Path(os.path.abspath(folder))
-    root = next((one for one in (path, *path.parents) if (one / ".git").exists()), path)
-    digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:6]
-    name = re.sub(r"[^\w.-]+", "-", root.name.lower())[:60] or "root"
-    return f"{name}-{digest}", name
 
 
 def _store(chat: Conversation, event: HookEvent) -> None:
