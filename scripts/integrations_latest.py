@@ -13,6 +13,7 @@ table of docs/integrations/index.md is written.
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -39,7 +40,12 @@ class Framework:
     page: str
     more: tuple[str, ...] = ()
     package: str = ""  # the folder of a package of its own, in place of an extra
+    install: str = ""  # what the table names in place of the extra
+    npm: tuple[str, ...] = ()  # packages of npm, whose versions count in place of distributions'
+    tests: str = ""  # the tests, where they are not in the folder of the framework's name
 
+
+CLIENTS = ("openai", "anthropic")  # what the tests of a served memory need
 
 FRAMEWORKS = {
     "langgraph": Framework(
@@ -66,8 +72,21 @@ FRAMEWORKS = {
     "litellm": Framework("LiteLLM", "litellm", ("litellm",), "litellm.md", ("litellm[proxy]",)),
     "pipecat": Framework("Pipecat", "pipecat", ("pipecat-ai",), "pipecat.md"),
     "livekit": Framework("LiveKit Agents", "livekit", ("livekit-agents",), "livekit.md"),
-    "hermes": Framework("Hermes Agent", "", ("hermes-agent",), "hermes.md", ("hermes-agent",), package="hermes"),
+    "mem0": Framework("mem0's client", "server", ("mem0ai",), "mem0.md", CLIENTS),
+    "zep": Framework("Zep's client", "server", ("zep-cloud",), "zep.md", CLIENTS),
+    "npm": Framework(
+        "OpenAI's and Vercel's clients for JavaScript",
+        "server",
+        (),
+        "ai-sdk.md",
+        CLIENTS,
+        install="holdfast-memory",
+        npm=("openai", "ai", "@ai-sdk/openai", "@ai-sdk/provider", "typescript", "zod", "node"),
+        tests="tests/npm",
+    ),
+    "hermes": Framework("Hermes Agent", "", ("hermes-agent",), "hermes.md", (), "hermes", "hermes-holdfast"),
 }
+JAVASCRIPT = ("openai", "ai", "@ai-sdk/openai")
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
 
 
@@ -101,27 +120,60 @@ def test(name: str, folder: Path) -> dict[str, object]:
     ours = f"{ROOT}[{framework.extra}]" if framework.extra else str(ROOT)
     wanted = ["pytest", "hypothesis", *framework.more, "-e", ours]
     wanted += ["-e", str(ROOT / framework.package)] if framework.package else []
+    wanted += framework.shown
     subprocess.run([*install, *wanted], check=True)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--confcutdir={TESTS}"]
     quiet = ["-o", "filterwarnings=default", "-W", "ignore"]  # their deprecations are theirs
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run([*command, *quiet, f"{TESTS}/{name}"], cwd=ROOT, env=env, capture_output=True, text=True)
+    if framework.npm:
+        latest = [f"{package}@latest" for package in framework.npm]
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *latest], check=True)
+        env["HOLDFAST_NPM"] = str(folder)
+    done = subprocess.run(
+        [*command, *quiet, framework.tests or f"{TESTS}/{name}"], cwd=ROOT, env=env, capture_output=True, text=True
+    )
     print(f"{framework.title}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     passed = re.search(r"(\d+) passed", done.stdout)
-    versions = subprocess.run(
-        [str(python), "-c", VERSIONS, *framework.shown], capture_output=True, text=True, check=True
-    )
     return {
-        "versions": dict(zip(framework.shown, versions.stdout.split(), strict=True)),
+        "versions": javascript_versions(folder) if framework.npm else versions_of(python, framework.shown),
         "ok": done.returncode == 0,
         "passed": int(passed[1]) if passed else 0,
         "as_of": datetime.now(UTC).date().isoformat(),
     }
 
 
+def versions_of(python: Path, shown: tuple[str, ...]) -> dict[str, str]:
+    """Return the versions of distributions in an environment."""
+    found = subprocess.run([str(python), "-c", VERSIONS, *shown], capture_output=True, text=True, check=True)
+    return dict(zip(shown, found.stdout.split(), strict=True))
+
+
+def javascript_versions(folder: Path) -> dict[str, str]:
+    """Return the versions of the npm packages that the table shows."""
+    places = {name: folder / "node_modules" / name / "package.json" for name in JAVASCRIPT}
+    return {name: json.loads(place.read_text(encoding="utf-8"))["version"] for name, place in places.items()}
+
+
+def lines_of_ours(page: str) -> int:
+    """Return how many lines of a page's first example name something of Holdfast: what it adds to the framework's own."""
+    found = re.search(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    tree = ast.parse(found[1]) if found else ast.Module([], [])
+    ours, lines = set[str](), set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("holdfast"):
+            ours.update(name.asname or name.name for name in node.names)
+            lines.add(node.lineno)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            made = node.value.func
+            if isinstance(made, ast.Name) and made.id in ours and made.id.endswith("Memory"):
+                ours.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    return len(lines | {node.lineno for node in ast.walk(tree) if isinstance(node, ast.Name) and node.id in ours})
+
+
 def with_table(page: str, results: dict[str, dict[str, object]]) -> str:
     """Return the page with the table of the results in it."""
-    lines = ["| framework | install | works with | tests | as of |", "|---|---|---|---|---|"]
+    lines = ["| framework | install | lines | works with | tests | as of |", "|---|---|--:|---|---|---|"]
     for name, framework in FRAMEWORKS.items():
         found = results.get(name)
         if found is None:
@@ -129,8 +181,9 @@ def with_table(page: str, results: dict[str, dict[str, object]]) -> str:
         versions = ", ".join(f"{package} {version}" for package, version in dict(found["versions"]).items())  # type: ignore[call-overload]
         state = f"{found['passed']} pass" if found["ok"] else "**fail**"
         title = f"[{framework.title}]({framework.page})"
-        install = f"{framework.package}-holdfast" if framework.package else f"holdfast[{framework.extra}]"
-        lines.append(f"| {title} | `{install}` | {versions} | {state} | {found['as_of']} |")
+        install = framework.install or f"holdfast[{framework.extra}]"
+        ours = lines_of_ours((PAGE.parent / framework.page).read_text(encoding="utf-8")) or "–"
+        lines.append(f"| {title} | `{install}` | {ours} | {versions} | {state} | {found['as_of']} |")
     before, _, rest = page.partition(START)
     return "\n".join([before + START, "", *lines, "", END + rest.partition(END)[2]])
 

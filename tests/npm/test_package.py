@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import socket
 import subprocess
@@ -67,9 +68,16 @@ class TestMiddleware(Promises):
             self.program = Program(self.node)
         return self.program(memory, text, **more)["seen"][-1]
 
-    def _first_process(self, path):
-        super()._first_process(path)
+    def tell(self, path):
+        super().tell(path)
         self.program.close()
+
+    def tell_apart(self, path):
+        process = multiprocessing.get_context("fork").Process(target=self.tell, args=(path,))
+        process.start()
+        process.join()
+
+        assert process.exitcode == 0
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ KEPT = [
     "/v1/responses/{response}" + rest for rest in ("", "/cancel", "/input_items")
 ]  # the model's server has no users
 OF_OTHERS = {route.path for route in compat.table.routes if "app" in (route.roles or ())}  # their bodies name the users
+OF_ONESELF = {route.path for route in compat.table.routes if "user" in (route.roles or ())}  # the key says whose
 FOR_APPS = ["/v1/import", "/v1/jobs/{job_id}/cancel", "/v1/tokens", *KEPT, *OF_OTHERS]
 FOR_ONESELF = ["/me", "/me/download", "/me/find"]
 READ_BY_POST = ("/search", "/recall")
@@ -66,7 +67,7 @@ def opened_for(role: str | None) -> list[str]:
 def test_what_names_no_user_is_the_operators_but_for_a_short_list():
     assert opened_for(None) == PUBLIC
     assert opened_for("subject") == sorted(FOR_EVERY_KEY)
-    assert opened_for("user") == sorted(FOR_EVERY_KEY + FOR_CHAT + FOR_ONESELF)
+    assert opened_for("user") == sorted([*FOR_EVERY_KEY, *FOR_CHAT, *FOR_ONESELF, *OF_ONESELF])
     assert opened_for("app") == sorted(FOR_EVERY_KEY + FOR_CHAT + FOR_APPS)
 
 

@@ -42,10 +42,15 @@ class Promises:
         with Memory(path, embedder=None) as memory:
             self.talk(memory, "I am a vegetarian and I live in Lisbon.")
 
-    def test_an_agent_remembers_what_it_was_told_in_another_process(self, tmp_path):
-        path, kind = tmp_path / "chat.db", type(self)
+    def tell_apart(self, path):
+        """Do that in a new process; a forked one would lack the threads of some frameworks."""
+        kind = type(self)
         code = f"from {kind.__module__} import {kind.__name__}; {kind.__name__}().tell({str(path)!r})"
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+    def test_an_agent_remembers_what_it_was_told_in_another_process(self, tmp_path):
+        path = tmp_path / "chat.db"
+        self.tell_apart(path)
         with Memory(path, embedder=None) as memory:
             prompt = "\n".join(self.talk(memory, "What may I cook?", conversation="c2"))
 

@@ -90,7 +90,7 @@ class TestServices(Promises):
 
     def test_an_agent_remembers_what_it_was_told_in_another_process(self, tmp_path):
         path = tmp_path / "chat.db"
-        self.tell(path)
+        self.tell_apart(path)
         with Memory(path, embedder=None) as memory:
             assert "vegetarian" in "\n".join(self.talk(memory, "Am I a vegetarian?", conversation="c2"))
 
