@@ -31,10 +31,11 @@ class Site:
 
 
 @contextmanager
-def serve(memory: Memory, names: dict[str, str] | None = None, **more: Any) -> Iterator[Site]:
+def serve(memory: Memory, names: dict[str, str] | None = None, port: int = 0, **more: Any) -> Iterator[Site]:
     """Serve *memory* until the end of the block; closing the memory is the caller's.  *more* are settings."""
     listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     port = listener.getsockname()[1]
     settings = ServerSettings(port=port, requests_per_minute=1_000_000, **more)
     running = make_server(create_app(memory, settings), settings)

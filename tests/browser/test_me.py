@@ -8,8 +8,13 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from .chromium import Visitor, go, until
-from .served import Site
+from holdfast import Memory
+from holdfast.server.pages.me import LANGUAGES, load_texts
+
+from .chromium import Visitor, go, look, until
+from .conftest import signed_in
+from .looks import picture, sticks_out, violations
+from .served import Site, serve
 
 CONTEXT = "/v1/users/priya/conversations/japan/context"
 
@@ -252,3 +257,87 @@ def test_a_prompt_of_ones_own_is_saved_and_reset_on_a_phone(fresh, priya):
     expect(page.locator("#said")).to_contain_text("no longer used")
     assert fresh.memory.user("priya").prompts.get("chunk_summary") != "Like a diary."
     assert priya.watch.all == []
+
+
+@pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "en"])
+def test_the_page_fits_and_reads_well_in_each_language(sites, chromium, language):
+    """In light and dark, on a phone, a tablet and a desk, from right to left where the language is."""
+    someone = signed_in(chromium, sites("rich"), "user", {"user": "priya"})
+    someone.context.add_cookies([{"name": "holdfast_language", "value": language, "url": someone.origin}])
+    try:
+        page = someone.open("/me", width=390)
+        assert page.evaluate("document.documentElement.lang") == language
+        assert page.evaluate("getComputedStyle(document.body).direction") == load_texts("me", language).direction
+        for width, scheme in ((390, "light"), (768, "dark"), (1440, "light")):
+            look(page, width, 800, scheme)
+            assert sticks_out(page) == [], (language, width)
+            assert violations(page) == [], (language, width)
+            picture(page, f"me {language} {width}")
+        page = someone.open("/sign-in", width=390)
+        assert (sticks_out(page), violations(page)) == ([], [])
+        picture(page, f"sign in {language}")
+        assert someone.watch.all == []
+    finally:
+        someone.context.close()
+
+
+def test_scripts_speak_the_language_of_the_page(fresh, chromium):
+    """Undo of what is about to be forgotten, and the count of the palette."""
+    someone = signed_in(chromium, fresh, "user", {"user": "priya"})
+    someone.context.add_cookies([{"name": "holdfast_language", "value": "de", "url": someone.origin}])
+    try:
+        page = someone.open("/me")
+        page.keyboard.press("Control+k")
+        page.keyboard.type("seattle")
+        expect(page.locator("#palette [role=status]")).to_have_text("1 Treffer")
+        page.keyboard.press("Escape")
+        one = page.locator(".belief", has=page.locator("summary", has_text="Vergessen")).first
+        one.locator("summary", has_text="Vergessen").click()
+        one.get_by_role("button", name="Vergessen", exact=True).click()
+        expect(page.locator(".undo")).to_contain_text("Das wird vergessen.")
+        page.get_by_role("button", name="Rückgängig").click()
+        expect(one).to_be_visible()
+        assert someone.watch.all == []
+    finally:
+        someone.context.close()
+
+
+def test_a_server_that_restarts_loses_nothing_that_is_typed(tmp_path, chromium):
+    """Saving while it is away says so and keeps the words; the same button saves them when it is back."""
+    with Memory(tmp_path / "m.db") as memory:
+        ana = memory.user("ana")
+        ana.remember(category="home", key="lives_in", value="Porto")
+        with serve(memory) as site:
+            someone = signed_in(chromium, site, "user", {"user": "ana"})
+            page = someone.open("/me")
+            page.locator("summary", has_text="Change").first.click()
+            page.get_by_label("Correct value").first.fill("Faro")
+        try:
+            page.get_by_role("button", name="Save").first.click()
+            expect(page.locator("#notice.bad")).to_contain_text("could not be reached")
+            assert page.get_by_label("Correct value").first.input_value() == "Faro"
+            assert [fact.value for fact in ana.facts("home")] == ["Porto"]
+            with serve(memory, port=int(site.origin.rpartition(":")[2])):
+                page.get_by_role("button", name="Save").first.click()
+                expect(page.locator("#facts")).to_contain_text("Faro")
+                assert [fact.value for fact in ana.facts("home")] == ["Faro"]
+        finally:
+            someone.context.close()
+
+
+def test_on_a_slow_network_one_press_changes_once_and_shows_it(fresh, visitor):
+    """With a second of delay, a second press sends nothing, and the page shows what was stored."""
+    priya = fresh.memory.user("priya")
+    page = visitor(fresh, "user", "priya").open("/me")
+    network = page.context.new_cdp_session(page)
+    slow = {"offline": False, "latency": 1000, "downloadThroughput": 20_000, "uploadThroughput": 20_000}
+    network.send("Network.emulateNetworkConditions", slow)
+    before = len(priya.history())
+    one = page.locator(".belief", has_text="Lives in Seattle").first
+    one.locator("summary", has_text="Change").click()
+    one.get_by_label("Correct value").fill("Tacoma")
+    save = one.get_by_role("button", name="Save")
+    save.click()
+    save.click(force=True, no_wait_after=True)
+    expect(page.locator("#facts")).to_contain_text("Lives in Tacoma")
+    assert len(priya.history()) == before + 1

@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from holdfast.server.pages.me import TEXT_FOLDER, load_texts, undo_correction
+from holdfast.server.pages.me import LANGUAGES, TEXT_FOLDER, load_texts, undo_correction
 from holdfast.types import FactChange
 from holdfast.user import User
 
@@ -316,3 +316,61 @@ def test_undo_stands_beside_the_changed_fact(me, ana):
     page = post(me, "change", fact=fact(ana, "home").id, value="Faro").text
     row = page.partition("Lives in Faro.</span>")[2].partition("</li>")[0]
     assert "Undo: Lives in Faro." in row
+
+
+def _names(texts, before=""):
+    for name, value in texts.items():
+        if isinstance(value, dict):
+            yield from _names(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def test_every_language_has_every_text_with_the_same_blanks():
+    every = {name: dict(_names(tomllib.loads((TEXT_FOLDER / f"me.{name}.toml").read_text()))) for name in LANGUAGES}
+    assert {path.name for path in TEXT_FOLDER.iterdir()} == {f"me.{name}.toml" for name in LANGUAGES}
+    for language, texts in every.items():
+        assert texts.keys() == every["en"].keys(), language
+        for name, text in texts.items():
+            if isinstance(text, str):
+                assert set(re.findall(r"{\w+", text)) == set(re.findall(r"{\w+", every["en"][name])), (language, name)
+                assert text.strip(), (language, name)
+            else:
+                assert len(text) == len(every["en"][name]) == 12
+
+
+def test_the_page_speaks_the_language_of_the_browser_until_one_is_chosen(me):
+    def shown(accept="", path="/me"):
+        return me.get(path, headers={"Accept-Language": accept}).text
+
+    assert '<html lang="en">' in shown()
+    assert '<html lang="en">' in shown("xx, zz;q=0.4, ;;q=9, de;q=0")
+    assert '<html lang="de">' in shown("fr, de-AT;q=0.8, es;q=0.5")
+    assert "Was ich über dich weiß" in shown("de")
+    assert '<html lang="ar" dir="rtl">' in shown("ar-EG,en;q=0.1")
+    assert "찾은 것이 없습니다." in shown("ko", "/me/find?q=zzz")
+    assert 'lang="es" dir="ltr"' in shown("es", "/me/download")
+    again = me.post("/me", data={"do": "language", "language": "../x"}, follow_redirects=False)
+    assert again.status_code == 303
+    assert "set-cookie" not in again.headers
+    answer = me.post("/me", data={"do": "language", "language": "ko"}, follow_redirects=False)
+    assert answer.status_code == 303
+    assert "holdfast_language=ko" in answer.headers["set-cookie"]
+    assert '<html lang="ko">' in shown("de")
+
+
+def test_forgetting_everything_asks_for_the_word_of_the_language(me, memory):
+    memory.conversation("c", user="ana").record("I live in Porto.")
+    german = {"Accept-Language": "de"}
+    refused = me.post("/me", data={"do": "forget-all", "word": "forget"}, headers=german)
+    assert refused.status_code == 422
+    assert "vergessen" in refused.text
+    assert memory.user("ana").facts()
+    assert "Gelöscht" in me.post("/me", data={"do": "forget-all", "word": "Vergessen"}, headers=german).text
+    assert not memory.user("ana").facts()
+
+
+def test_operators_pages_stay_in_english(sign_in, memory):
+    memory.conversation("c", user="ana").record("I live in Porto.")
+    assert '<html lang="en">' in sign_in().get("/dashboard/users/ana", headers={"Accept-Language": "ar"}).text
+    assert '<html lang="ar" dir="rtl">' in sign_in(None).get("/sign-in", headers={"Accept-Language": "ar"}).text

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 from fastapi import Request
 from starlette.responses import Response
@@ -20,7 +21,7 @@ from ...user import User
 from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep
 from .layout import here, link, page_links, parse_user_key, render, scope_query
-from .me import OWNER, load_texts
+from .me import OWNER, Texts, speak
 
 table = RouteTable()
 MAX_WORDS = 200
@@ -86,7 +87,7 @@ def _joined(first: list[FoundRow], more: list[FoundRow]) -> list[FoundRow]:
 @table.page("GET", "/me/find", OWNER)
 def find_mine_page(request: Request, caller: CallerDep) -> Response:
     """Find one's own facts, and the parts of one's own page."""
-    words, said = _words(request), load_texts("me")
+    words, said = _words(request), speak(request)
     parts = [("facts", "facts.title"), ("never", "never.title"), ("data", "data.title"), ("changes", "changes.title")]
     if caller.memory.config.users_may_set_prompts:
         parts.append(("prompts", "prompts.title"))
@@ -95,18 +96,22 @@ def find_mine_page(request: Request, caller: CallerDep) -> Response:
     ]
     facts = caller.user().facts(limit=MAX_READ) if words else []
     mine = [FoundRow(f"/me#{fact.id}", fact.text) for fact in _matching(facts, words)]
-    return _page(request, words, {said("find.facts"): mine, said("find.parts"): pages}, said("find.title"))
+    return _page(request, words, {said("find.facts"): mine, said("find.parts"): pages}, said("find.title"), texts=said)
 
 
 def _page(
-    request: Request, words: str, found: dict[str, list[FoundRow]], title: str = "Find", further: str | None = None
+    request: Request,
+    words: str,
+    found: dict[str, list[FoundRow]],
+    title: str = "Find",
+    further: str | None = None,
+    texts: Texts | None = None,
 ) -> Response:
     groups = [FoundGroup(name, tuple(rows[:ROWS])) for name, rows in found.items() if rows]
     count = sum(len(group.rows) for group in groups)
-    looked = LOOKED_THROUGH if further else 0
-    return render(
-        "find.html", request, title=title, words=words, groups=groups, count=count, further=further, looked=looked
-    )
+    values: dict[str, Any] = {"words": words, "groups": groups, "count": count, "further": further}
+    values |= {"looked": LOOKED_THROUGH if further else 0} | ({"t": texts} if texts else {})
+    return render("find.html", request, title=title, **values)
 
 
 def _words(request: Request) -> str:

@@ -14,6 +14,7 @@ from ..gate import COOKIE, SignInLinks, cookie_of
 from ..routing import PUBLIC, USER, RouteTable
 from ..schemas import CallerDep
 from .layout import NAV, STATIC, FormDep, local_address, render, see_other, signed_in_key
+from .me import speak
 
 table = RouteTable()
 SESSION = timedelta(hours=12)
@@ -49,15 +50,15 @@ def sign_in(request: Request, form: FormDep) -> Response:
     typed = form.get("key", "").strip()
     if SignInLinks.is_link(typed):
         if not request.app.state.sign_in_links.redeem(typed):
-            return _sign_in(request, "This link was used already or has expired. Sign in with a key.")
+            return _sign_in(request, "link")
         made = access.create("operator", name=SESSION_NAME, expires_at=SESSION)
         return _signed_in(request, made.key)
     key = access.check(typed)
     if key is not None and key.role in ("app", "subject"):
-        return _sign_in(request, _NO_PAGES)
+        return _sign_in(request, "programs")
     made = access.copy(typed, name=SESSION_NAME, lasts=SESSION)
     if made is None:
-        return _sign_in(request, "This key is not valid. It may have been revoked or have expired.")
+        return _sign_in(request, "invalid")
     return _signed_in(request, made.key)
 
 
@@ -103,7 +104,17 @@ def static_file(request: Request, file: str) -> Response:
 
 def _sign_in(request: Request, error: str = "") -> Response:
     held = bool(cookie_of(request.headers)) and not error
-    return render("sign-in.html", request, title="Sign in", status=422 if error else 200, error=error, held=held)
+    said = speak(request)
+    problem = said(f"sign_in.{error}") if error else ""
+    return render(
+        "sign-in.html",
+        request,
+        title=said("sign_in.title"),
+        t=said,
+        status=422 if error else 200,
+        error=problem,
+        held=held,
+    )
 
 
 HTTP_METHODS = ("get", "post", "put", "patch", "delete")

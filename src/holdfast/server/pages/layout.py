@@ -67,7 +67,7 @@ HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in _POLICY.items()),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "same-origin",  # with less, browsers name no origin with a form
-    "Vary": "Cookie, X-Fragment",
+    "Vary": "Cookie, X-Fragment, Accept-Language",
 }
 
 # Title, address, icon; the first four stand in the bar of a small screen.  Shown are those that exist and are allowed.

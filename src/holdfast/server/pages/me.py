@@ -3,7 +3,7 @@
 
 Where the operator allows it, they also rebuild ranges of their conversations and write prompts of their own there.
 
-Every sentence of the page is in ``texts/me.en.toml``.
+Every sentence of the page is in ``texts/me.en.toml``, and in the same file of each other language.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -65,6 +66,7 @@ OWNER: frozenset[Role] = frozenset(("user",))
 @table.page("GET", "/me", OWNER)
 def me_page(request: Request, caller: CallerDep) -> Response:
     """Show everything stored about the signed-in user; with ``?preview=`` what forgetting one fact would take along."""
+    speak(request)
     if "preview" in request.query_params:
         return forget_preview(caller.user(), request.query_params["preview"])
     return _page(request, caller)
@@ -73,6 +75,12 @@ def me_page(request: Request, caller: CallerDep) -> Response:
 @table.page("POST", "/me", OWNER)
 def me_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
     """Apply a posted form; an erasure answers with its receipt."""
+    speak(request)
+    if form["do"] == "language":
+        answer = see_other(here(request, done=None, undo=None, made=None, why=None))
+        if form["language"] in LANGUAGES:
+            answer.set_cookie(LANGUAGE_COOKIE, form["language"], max_age=365 * 86_400, path="/", samesite="lax")
+        return answer
     try:
         if form["do"] in PROMPT_FORMS:
             return _prompt_change(request, caller, form)
@@ -112,6 +120,7 @@ def forget_preview(user: User, fact_id: str) -> Response:
 def me_download(request: Request, caller: CallerDep) -> Response:
     """Return everything as a file: ``?as=json`` for machines, else a page to read."""
     user, now = caller.user(), datetime.now(UTC)
+    speak(request)
     data = user.export()
     name = f"memory-{now:%Y-%m-%d}"
     if request.query_params.get("as") == "json":
@@ -170,6 +179,7 @@ def _page(
         title=said("title"),
         events=events,
         t=said,
+        languages=LANGUAGES,
         choices=user.status(),
         **facts_page(group_facts(shown, past, said.topics(), user.subjects()), request),
         words=words,
@@ -574,10 +584,15 @@ TEXT_FOLDER = Path(__file__).parent / "texts"
 
 
 class Texts:
-    """The texts of one page in one language."""
+    """The texts of one page in one language; ``direction`` is the one in which it is written."""
 
-    def __init__(self, texts: dict[str, Any]) -> None:
-        self._texts = texts
+    def __init__(self, texts: dict[str, Any], language: str = "en") -> None:
+        self._texts, self.language = texts, language
+        self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
+
+    def script_words(self) -> str:
+        """Return what scripts say, as JSON; empty for English, which they speak themselves."""
+        return "" if self.language == "en" else json.dumps(self._texts["script"], ensure_ascii=False)
 
     def __call__(self, name: str, /, **values: object) -> str:
         """Return the text *name* (``facts.since``) with its *values*."""
@@ -615,7 +630,34 @@ class Texts:
         return [*lines, self(f"receipt.{receipt.level}")]
 
 
+LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español", "ko": "한국어", "ar": "العربية"}
+RIGHT_TO_LEFT = ("ar",)
+LANGUAGE_COOKIE = "holdfast_language"
+_spoken: ContextVar[str] = ContextVar("language of the user's page", default="en")
+
+
 @cache
-def load_texts(page: str, language: str = "en") -> Texts:
-    """Load the texts of *page* from ``texts/``."""
-    return Texts(tomllib.loads((TEXT_FOLDER / f"{page}.{language}.toml").read_text(encoding="utf-8")))
+def _texts(page: str, language: str) -> Texts:
+    return Texts(tomllib.loads((TEXT_FOLDER / f"{page}.{language}.toml").read_text(encoding="utf-8")), language)
+
+
+def load_texts(page: str, language: str | None = None) -> Texts:
+    """Load the texts of *page* from ``texts/``, in the language of the request at hand if none is named."""
+    return _texts(page, language or _spoken.get())
+
+
+def speak(request: Request) -> Texts:
+    """Answer this request in the language that its user chose, or else in the first of the browser's that is there."""
+    _spoken.set(wanted_language(request))
+    return load_texts("me")
+
+
+def wanted_language(request: Request) -> str:
+    """Return the language of the cookie, or else that of ``Accept-Language``; English where neither is there."""
+    ranked = []
+    for number, part in enumerate(request.headers.get("accept-language", "")[:1000].split(",")):
+        name, _, weight = part.partition(";")
+        share = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
+        ranked.append((-float(share[1]) if share else -1.0, number, name.strip().lower().partition("-")[0]))
+    offered = [request.cookies.get(LANGUAGE_COOKIE, ""), *(name for share, _, name in sorted(ranked) if share)]
+    return next((name for name in offered if name in LANGUAGES), "en")

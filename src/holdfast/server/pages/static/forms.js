@@ -1,5 +1,5 @@
 // Forms that work without this file, made smoother: no reload, no double sending, a moment to take it back.
-import { act, announce, notice, put } from "./sections.js";
+import { act, announce, notice, put, say } from "./sections.js";
 
 // Send a form, follow the redirect, and put the sections that it names in place.
 function send(form, submitter) {
@@ -30,7 +30,7 @@ async function post(form, submitter) {
     const said = answer.headers.get("X-Notice");
     if (said) notice(decodeURIComponent(said));
   } catch {
-    notice("The server could not be reached. Nothing was changed; try again.", "bad");
+    notice(say("unreachable", "The server could not be reached. Nothing was changed; try again."), "bad");
   } finally {
     lock(form, false);
   }
@@ -62,11 +62,11 @@ function later(form, submitter) {
   line.className = "undo";
   line.setAttribute("role", "status");
   const words = document.createElement("span");
-  words.textContent = form.dataset.undoText || "This will be forgotten.";
+  words.textContent = form.dataset.undoText || say("soon", "This will be forgotten.");
   const back = document.createElement("button");
   back.type = "button";
   back.className = "button small";
-  back.textContent = "Undo";
+  back.textContent = say("undo", "Undo");
   line.append(words, back);
   const place = item.matches("tr") ? row(item, line) : line;
   item.hidden = true;
@@ -86,7 +86,7 @@ function later(form, submitter) {
     place.remove();
     item.hidden = false;
     form.closest("details.confirm")?.removeAttribute("open");
-    announce("Kept");
+    announce(say("kept", "Kept"));
   });
 }
 
@@ -142,7 +142,7 @@ function bringBack() {
   }
   form.setAttribute("data-dirty", "");
   typed(form)[0]?.focus();
-  notice("Not saved yet: you had been signed out. Your text is back in its field.", "warn");
+  notice(say("back", "Not saved yet: you had been signed out. Your text is back in its field."), "warn");
 }
 
 document.addEventListener("holdfast:signed-out", () => {

@@ -1,6 +1,6 @@
 // Live pages: one event stream a page, and sections that are fetched again when an event concerns them.  Where the
 // stream cannot be had, every section is asked for each five seconds.
-import { announce, held, idle, refresh, titleOf } from "./sections.js";
+import { announce, held, idle, refresh, say, titleOf } from "./sections.js";
 
 const KINDS = [
   "message.added", "message.edited", "message.rated", "message.deleted", "fact.added", "fact.confirmed", "fact.changed", "fact.replaced",
@@ -30,10 +30,10 @@ function connected(yes) {
   banner.hidden = yes;
   if (!yes) {
     const at = new Date(heard).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-    banner.querySelector("span").textContent = `Not connected. Last update at ${at}; trying to reconnect.`;
-    if (was) announce("Connection lost");
+    banner.querySelector("span").textContent = document.body.dataset.words ? `${say("lost")} (${at})` : `Not connected. Last update at ${at}; trying to reconnect.`;
+    if (was) announce(say("lost", "Connection lost"));
   } else if (!was) {
-    announce("Connected again");
+    announce(say("again", "Connected again"));
   }
 }
 

@@ -1,4 +1,6 @@
 // The command palette: Ctrl K or Cmd K, or the button; a dialog over the page that `find.py` answers.
+import { say } from "./sections.js";
+
 const opener = document.getElementById("find");
 const dialog = document.getElementById("palette");
 const field = dialog?.querySelector("input");
@@ -19,9 +21,9 @@ async function ask() {
     const found = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("found");
     results.replaceChildren(...[...found.childNodes].map((node) => document.importNode(node, true)));
     const number = Number(found.dataset.count);
-    status.textContent = number === 1 ? "1 result" : `${number} results`;
+    status.textContent = number === 1 ? say("result", "1 result") : say("results", "{count} results").replace("{count}", number);
   } catch (error) {
-    if (error.name !== "AbortError") status.textContent = "The server could not be reached.";
+    if (error.name !== "AbortError") status.textContent = say("unreachable", "The server could not be reached.");
   }
 }
 

@@ -168,3 +168,7 @@ export async function refresh(ids) {
     asking = null;
   }
 }
+
+// What scripts say is in the language of the page, where the page brings the words.
+const spoken = JSON.parse(document.body.dataset.words || "{}");
+export const say = (name, usual) => spoken[name] || usual;
