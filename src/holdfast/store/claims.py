@@ -155,8 +155,12 @@ class Claims:
         self._lanes = DueLanes()
         self._expired_at = 0.0
 
-    def some(self, lease: Lease, kinds: Sequence[str], limit: int) -> list[Job]:
-        """Take up to *limit* due jobs of one lane, whose kind is among *kinds*, or one whose worker was lost."""
+    def some(self, lease: Lease, kinds: Sequence[str], limit: int, last: Sequence[str] = ()) -> list[Job]:
+        """
+        Take up to *limit* due jobs of one lane, whose kind is among *kinds*, or one whose worker was lost.
+
+        One of the kinds *last* is taken once its user has no due work of a kind named before it.
+        """
         if self._backend.spread:
             return self.one_of(lease, partial(_due_anywhere, now_ms=lease.now_ms, kinds=kinds), fair=kinds)
         expired = partial(_expired, now_ms=lease.now_ms, kinds=kinds)
@@ -165,7 +169,7 @@ class Claims:
             if found := self.one_of(lease, expired):
                 return found
         round_robin = self._order.next_is_round_robin()
-        take = partial(self._take, lease=lease, kinds=kinds, limit=limit, round_robin=round_robin)
+        take = partial(self._take, lease=lease, kinds=kinds, limit=limit, last=last, round_robin=round_robin)
         jobs: list[Job] = self._change(take, _of_nobody)
         while not jobs and self._lanes.look_on():
             jobs = self._change(take, _of_nobody)
@@ -181,6 +185,7 @@ class Claims:
         lease: Lease,
         kinds: Sequence[str],
         limit: int,
+        last: Sequence[str],
         round_robin: bool,
     ) -> list[Job]:
         rank = {kind: place for place, kind in enumerate(kinds)}
@@ -188,24 +193,28 @@ class Claims:
         if rank:
             due = {lane: first for lane, first in due.items() if lane[1] in rank}
         for lane in self._order.lanes(due, rank, round_robin=round_robin):
-            found = self._take_from(driver, lane, lease, limit, by_user=round_robin)
+            before = kinds[: rank[lane[1]]] if lane[1] in last else ()
+            found = self._take_from(driver, lane, lease, limit, before, by_user=round_robin)
             if found:
                 changes.store_running(driver, found, self._event_limits)
                 return found
             self._lanes.note_taken(lane, None)
         return []
 
-    def _take_from(self, driver: Driver, lane: Lane, lease: Lease, limit: int, *, by_user: bool) -> list[Job]:
+    def _take_from(
+        self, driver: Driver, lane: Lane, lease: Lease, limit: int, before: Sequence[str], *, by_user: bool
+    ) -> list[Job]:
         where = {"org": lane[0], "kind": lane[1], "now_ms": lease.now_ms}
+        taken = {"before": rows.compact_json(list(before)), "limit": limit} | lease.columns
         found: list[Row] = []
         if by_user:
             look = where | {"limit": LOOK_AHEAD}
             due = {row[:3]: row for name in ("oldest_due", "newest_due") for row in driver.run(name, look)}
             wanted = rows.compact_json([list(row[:3]) for row in self._order.users(lane[0], due.values())])
             if due:
-                found = driver.run("take_these", where | lease.columns | {"wanted": wanted, "limit": limit})
+                found = driver.run("take_these", where | taken | {"wanted": wanted})
         if not found:
-            found = driver.run("take_due", where | lease.columns | {"limit": limit})
+            found = driver.run("take_due", where | taken)
             if found:
                 self._lanes.note_taken(lane, max(rows.job(row).run_at_ms for row in found))
         return sorted(map(rows.job, found), key=lambda job: (job.run_at_ms, job.id))

@@ -131,10 +131,21 @@ class Store:
         return found[0] if found else None
 
     def claim_some(
-        self, *, now_ms: int, worker: str, lease_ms: int, kinds: Sequence[str] = (), limit: int
+        self,
+        *,
+        now_ms: int,
+        worker: str,
+        lease_ms: int,
+        limit: int,
+        kinds: Sequence[str] = (),
+        last: Sequence[str] = (),
     ) -> list[Job]:
-        """Take up to *limit* due jobs of one org and kind, as `claim` would take them one by one, at the price of one."""
-        return self._claims.some(Lease(now_ms, worker, lease_ms), kinds, limit)
+        """
+        Take up to *limit* due jobs of one org and kind, as `claim` would take them one by one, at the price of one.
+
+        One of the kinds *last* is taken once its user has no due work of a kind named before it.
+        """
+        return self._claims.some(Lease(now_ms, worker, lease_ms), kinds, limit, last)
 
     def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
         """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""

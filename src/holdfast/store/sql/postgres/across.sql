@@ -46,14 +46,18 @@ WITH RECURSIVE lane (org, kind, first, number) AS (
 SELECT org, kind, first FROM lane;
 
 -- name: take_due
--- The oldest of a lane that no other worker is about to take.
+-- The oldest of a lane that no other worker is about to take, and whose user has no due work of the kinds :before.
 WITH due AS MATERIALIZED (
-    SELECT user_id, bot, id
-      FROM job
-     WHERE state = 'ready' AND org = :org AND kind = :kind AND run_at <= :now_ms
-     ORDER BY run_at, id
+    SELECT w.user_id, w.bot, w.id
+      FROM job w
+     WHERE w.state = 'ready' AND w.org = :org AND w.kind = :kind AND w.run_at <= :now_ms
+       AND (:before = '[]' OR NOT EXISTS (
+            SELECT 1 FROM job e
+             WHERE e.org = :org AND e.user_id = w.user_id AND e.bot = w.bot AND e.state = 'ready' AND e.run_at <= :now_ms
+               AND e.kind IN (SELECT jsonb_array_elements_text(CAST(:before AS jsonb)))))
+     ORDER BY w.run_at, w.id
      LIMIT :limit
-       FOR UPDATE SKIP LOCKED)
+       FOR UPDATE OF w SKIP LOCKED)
 UPDATE job j
    SET state = 'running', attempt = j.attempt + 1, fence = j.fence + 1, lease_until = :lease_until, worker = :worker
   FROM due
@@ -62,12 +66,17 @@ RETURNING j.org, j.user_id, j.bot, j.id, j.kind, j.key, j.subject, j.conversatio
        j.run_at, j.lease_until, j.worker, j.reason, j.created_at;
 
 -- name: take_these
--- The first so many of a JSON list of (user_id, bot, id) that no other worker has taken or is about to.
+-- The first so many of a JSON list of (user_id, bot, id) that no other worker has taken or is about to, as `take_due`
+-- takes them.
 WITH due AS MATERIALIZED (
     SELECT w.user_id, w.bot, w.id
       FROM jsonb_array_elements(CAST(:wanted AS jsonb)) WITH ORDINALITY AS g (job, place)
       JOIN job w ON w.org = :org AND w.user_id = g.job ->> 0 AND w.bot = g.job ->> 1 AND w.id = g.job ->> 2
      WHERE w.state = 'ready' AND w.run_at <= :now_ms
+       AND (:before = '[]' OR NOT EXISTS (
+            SELECT 1 FROM job e
+             WHERE e.org = :org AND e.user_id = w.user_id AND e.bot = w.bot AND e.state = 'ready' AND e.run_at <= :now_ms
+               AND e.kind IN (SELECT jsonb_array_elements_text(CAST(:before AS jsonb)))))
      ORDER BY g.place
      LIMIT :limit
        FOR UPDATE OF w SKIP LOCKED)

@@ -48,19 +48,24 @@ WITH RECURSIVE lane (org, kind, first, number) AS (
 SELECT org, kind, first FROM lane;
 
 -- name: take_due
--- The oldest of a lane.
+-- The oldest of a lane whose user has no due work of the kinds :before.
 UPDATE job
    SET state = 'running', attempt = attempt + 1, fence = fence + 1, lease_until = :lease_until, worker = :worker
- WHERE (org, user_id, bot, id) IN (SELECT org, user_id, bot, id
-                                     FROM job
-                                    WHERE state = 'ready' AND org = :org AND kind = :kind AND run_at <= :now_ms
-                                    ORDER BY run_at, id
+ WHERE (org, user_id, bot, id) IN (SELECT w.org, w.user_id, w.bot, w.id
+                                     FROM job w
+                                    WHERE w.state = 'ready' AND w.org = :org AND w.kind = :kind AND w.run_at <= :now_ms
+                                      AND (:before = '[]' OR NOT EXISTS (
+                                           SELECT 1 FROM job e
+                                            WHERE e.org = :org AND e.user_id = w.user_id AND e.bot = w.bot
+                                              AND e.state = 'ready' AND e.run_at <= :now_ms
+                                              AND e.kind IN (SELECT value FROM json_each(:before))))
+                                    ORDER BY w.run_at, w.id
                                     LIMIT :limit)
 RETURNING org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
        run_at, lease_until, worker, reason, created_at;
 
 -- name: take_these
--- The first so many of a JSON list of (user_id, bot, id) that no other worker has taken.
+-- The first so many of a JSON list of (user_id, bot, id) that no other worker has taken, as `take_due` takes them.
 UPDATE job
    SET state = 'running', attempt = attempt + 1, fence = fence + 1, lease_until = :lease_until, worker = :worker
  WHERE (org, user_id, bot, id) IN (SELECT j.org, j.user_id, j.bot, j.id
@@ -68,6 +73,11 @@ UPDATE job
                                      JOIN job j ON j.org = :org AND j.user_id = g.value ->> 0 AND j.bot = g.value ->> 1
                                                AND j.id = g.value ->> 2
                                     WHERE j.state = 'ready' AND j.run_at <= :now_ms
+                                      AND (:before = '[]' OR NOT EXISTS (
+                                           SELECT 1 FROM job e
+                                            WHERE e.org = :org AND e.user_id = j.user_id AND e.bot = j.bot
+                                              AND e.state = 'ready' AND e.run_at <= :now_ms
+                                              AND e.kind IN (SELECT value FROM json_each(:before))))
                                     ORDER BY g.key
                                     LIMIT :limit)
 RETURNING org, user_id, bot, id, kind, key, subject, conversation, state, wanted, attempt, fence,
