@@ -83,14 +83,16 @@ def test_help_imports_neither_the_engine_nor_rich(args: list[str]) -> None:
     assert not loaded & (ENGINE | {"rich"})
 
 
-# Commands that check or measure the engine itself, and those about databases, which need the driver of SQLite.
+# Commands that check or measure the engine itself, and those about databases, which need the driver of SQLite and numpy, that packs its documents.
 ABOUT_THE_ENGINE = {"bench", "doctor"}
 ABOUT_DATABASES = {f"store {name}" for name in ("copy", "distribute", "init", "owners", "scrub", "try")}
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - ABOUT_THE_ENGINE))
 def test_a_commands_help_imports_no_engine(name: str) -> None:
-    assert not imported([*name.split(), "--help"]) & (ENGINE - ({"apsw"} if name in ABOUT_DATABASES else set()))
+    assert not imported([*name.split(), "--help"]) & (
+        ENGINE - ({"apsw", "numpy"} if name in ABOUT_DATABASES else set())
+    )
 
 
 def test_the_commands_in_the_general_help_exist(holdfast: Holdfast) -> None:

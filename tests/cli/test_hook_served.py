@@ -6,8 +6,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,30 @@ def test_a_server_that_refuses_or_is_away_stops_no_agent(server: Server, tmp_pat
     assert "HOLDFAST_API_KEY" in refused.stderr
     assert "holdfast serve" in away.stderr
     assert "secret" not in away.stderr
+
+
+def test_the_key_goes_to_no_other_address(server: Server, tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(302)
+            self.send_header("Location", f"http://localhost:{self.server.server_address[1]}/taken")
+            self.end_headers()
+
+        def do_GET(self) -> None:
+            heard.append(str(self.headers["Authorization"]))
+            self.send_error(404)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        done = server.fire(
+            event("SessionStart", tmp_path), "--store", f"http://127.0.0.1:{other.server_address[1]}", "--user", "ana"
+        )
+        other.shutdown()
+
+    assert (done.returncode, done.stdout, heard) == (0, "", [])
+    assert done.stderr
 
 
 def test_a_paused_user_is_neither_stored_nor_shown(server: Server, tmp_path: Path) -> None:

@@ -58,10 +58,20 @@ def test_code_is_shown_by_its_first_line_so_that_the_words_around_it_stay_whole(
 
 
 def test_short_code_stays_whole_and_broken_fences_end_with_the_text():
-    assert without_code("Run ```bash\npytest -q\n``` now") == "Run ```bash\npytest -q\n``` now"
-    assert without_code(f"See ```{'z' * 300}``` there") == f"See [code: {'z' * 120} …] there"
-    assert without_code("a ```\nx\n" + "y\n" * 100) == "a [code: x … 100 more lines]"
-    assert without_code("``` ```" + "~~~" + " " * 200) == "``` ```[code]"
+    assert without_code("Run:\n```bash\npytest -q\n```\nnow") == "Run:\n```bash\npytest -q\n```\nnow"
+    assert without_code(f"See:\n```\n{'z' * 300}\n```\nthere") == f"See:\n[code: {'z' * 120} …]\nthere"
+    assert without_code("a\n```\nx\n" + "y\n" * 100) == "a\n[code: x … 100 more lines]"
+    assert without_code("~~~\n" + " " * 200) == "[code]"
+    inner = "````\n```\n" + "y\n" * 100 + "```\n````\nI am Ana."
+    assert without_code(inner) == "[code: ``` … 101 more lines]\nI am Ana."
+
+
+def test_marks_inside_a_line_are_no_code():
+    said = (
+        "Heyyy~~~ I got the job! I am allergic to cats. " + "And so on. " * 30 + "How do I write ``` in Markdown? Bye"
+    )
+
+    assert without_code(said) == said
 
 
 def test_an_answer_is_shown_without_marks_of_emphasis():
@@ -70,6 +80,9 @@ def test_an_answer_is_shown_without_marks_of_emphasis():
     (answer,) = message_lines([Message("assistant", said, seq=2)], 400, others=100)
     (user,) = message_lines([Message("user", said, seq=2)], 400, others=100)
 
+    (sums,) = message_lines([Message("assistant", "2**10 is 1024, 5**2 is **25**.", seq=2)], 400, others=100)
+
+    assert sums == "2 assistant: 2**10 is 1024, 5**2 is 25."
     assert answer == "2 assistant: Plan 1. Rent: 900 2. Food: 300"
     assert "**Rent**" in user
 

@@ -172,7 +172,7 @@ def test_openmemorys_tools_speak_for_one_user(memory):
     assert [fact.text for fact in memory.user("ana").facts()] == ["Is vegetarian."]
 
 
-def test_what_programs_of_litellm_send_is_answered_in_its_shape(app):
+def test_what_programs_of_litellm_send_is_answered_in_its_shape(app, memory):
     made = sent(app, "POST", "/v1/memory", {"key": "prefs", "value": "Wants metric units.", "user_id": "ana"})
     whose = "?user_id=ana"
 
@@ -196,7 +196,11 @@ def test_what_programs_of_litellm_send_is_answered_in_its_shape(app):
     assert sent(app, "GET", "/v1/memory?user_id=bo") == {"memories": [], "total": 0}
     assert sent(app, "DELETE", "/v1/memory/prefs" + whose) == {"key": "prefs", "deleted": True}
     assert app.get("/v1/memory/prefs" + whose).status_code == 404
+    assert not [fact for fact in memory.user("ana").history() if fact.key == "prefs"]  # nor any text that it replaced
     assert sent(app, "PUT", "/v1/memory/prefs" + whose, {"value": "x"})["metadata"] is None
+    sent(app, "PUT", "/v1/memory/prefs" + whose, {"value": "y", "metadata": "of y"})
+    memory.user("ana").forget(sent(app, "GET", "/v1/memory/prefs" + whose)["memory_id"])
+    assert sent(app, "PUT", "/v1/memory/prefs" + whose, {"value": "z"})["metadata"] is None
 
 
 @pytest.mark.parametrize(

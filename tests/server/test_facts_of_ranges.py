@@ -94,7 +94,7 @@ def test_a_list_that_fails_at_a_fact_names_it_and_goes_on_from_there(memory: Mem
 
     assert refused.status_code == 404
     assert "fact 2 of 3" in refused.text
-    assert [fact.text for fact in memory.user("ana").facts()] == ["Likes tea"]
+    assert [fact.text for fact in memory.user("ana").facts()] == ["Likes tea."]
     rows[1] |= {"start_seq": 1, "end_seq": 2}
     made = ask("app").post(f"{HOME}/facts", json=rows, headers=head)
     assert [one["op"] for one in made.json()] == ["confirmed", "new", "new"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ..errors import BadInput, Conflict, NotFound
@@ -77,17 +78,21 @@ class KeyValueMemory:
         fact = self._find(key)
         if fact is None or body.get("value") is not None:
             return self._store(key, _text(body, "value"), body, fact)
-        self._note(fact, body)
+        self._note(fact, body, fact)
         return self._rows([fact])[0]
 
     def delete(self, key: str) -> Row:
         """
-        Erase the text under a key.
+        Erase the text under a key, and the texts that it replaced.
 
         Raises:
             NotFound: there is none.
         """
-        self._user.forget(self._existing(key).id)
+        self._existing(key)
+        for fact in self._user.history(CATEGORY):
+            if fact.key == key:
+                with suppress(NotFound):  # it went with an earlier one of the same words
+                    self._user.forget(fact.id)
         self._state.save(self._state.scope(), StateChange({}, remove=[(key, key + "\x00")]))
         return {"key": key, "deleted": True}
 
@@ -112,7 +117,7 @@ class KeyValueMemory:
 
     def _note(self, fact: Fact, body: Mapping[str, Any], old: Fact | None = None) -> None:
         """Keep what the program gave with a text, and when its first words were stored."""
-        held = self._held(fact.key)
+        held = self._held(fact.key) if old else {}  # what a forgotten text left goes with it
         held.setdefault("created_at", (old or fact).recorded_at.isoformat())
         if body.get("metadata") is not None:
             held["metadata"] = _checked(body["metadata"])

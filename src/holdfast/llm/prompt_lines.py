@@ -24,7 +24,8 @@ MOST_KNOWN, MOST_KNOWN_TOKENS = 50, 400
 WATCHED = frozenset({"allergy", "medication", "appointment", "trip", "plan"})
 """Categories whose facts must not be missed, or end soon."""
 
-_MARKS = re.compile(r"\*\*|^[ \t]*#{1,6}[ \t]+", re.MULTILINE)
+_EMPHASIS = re.compile(r"(?<![\w*])\*\*(?=\S)(.+?)(?<=\S)\*\*(?![\w*])")
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t]+", re.MULTILINE)
 
 
 def message_lines(messages: Sequence[Message], most_chars: int, *, others: int | None = None) -> list[str]:
@@ -59,7 +60,7 @@ def cut(text: str, most_chars: int) -> str:
 
 def shortened(text: str, most_chars: int) -> str:
     """Shorten *text* to its beginning and its end, on one line and without marks of emphasis, which cost a sixth of an answer."""
-    text = " ".join(_MARKS.sub("", text).split())
+    text = " ".join(_EMPHASIS.sub(r"\1", _HEADING.sub("", text)).split())
     if len(text) <= most_chars:
         return text
     half = most_chars // 2

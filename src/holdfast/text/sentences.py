@@ -192,7 +192,9 @@ def says_replaced(sentence: str, gone: Sequence[tuple[frozenset[str], frozenset[
 
 SHORT_CODE_CHARS = 120  # of a fenced block that is shown whole: a command, a line to be explained
 _EMPTY_LINES = re.compile(r"\n\s*\n")
-_FENCED = re.compile(r"(?:```|~~~)(.*?)(?:```|~~~|\Z)", re.DOTALL)
+_FENCED = re.compile(
+    r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<inside>[^`\n]*\n.*?)(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
+)
 
 
 def without_code(text: str) -> str:
@@ -206,9 +208,9 @@ def without_code(text: str) -> str:
 
 
 def _first_of_code(found: re.Match[str]) -> str:
-    if len(found[1]) <= SHORT_CODE_CHARS:
+    if len(found["inside"]) <= SHORT_CODE_CHARS:
         return found[0]
-    head, _, body = found[1].partition("\n")
+    head, _, body = found["inside"].partition("\n")
     lines = (body.strip() or head).split("\n")  # the head is the name of the language
     first, more = lines[0].strip()[:SHORT_CODE_CHARS], len(lines) - 1
     return f"[code: {first} …{f' {more} more lines' if more else ''}]" if first else "[code]"

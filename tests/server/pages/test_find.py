@@ -32,7 +32,10 @@ def told(memory):
 def test_a_user_and_a_word_find_that_users_conversations_and_facts(sign_in, told, memory):
     fact = memory.user("ana").facts("home")[0]
     rows = found(sign_in().get("/dashboard/find?q=ana+porto"))
-    assert rows == [("/dashboard/users/ana", "ana"), (f"/dashboard/users/ana#{fact.id}", "Lives in Porto. ana")]
+    assert rows == [
+        ("/dashboard/users/ana", "ana"),
+        (f"/dashboard/users/ana?q=Lives%20in%20Porto.#{fact.id}", "Lives in Porto. ana"),
+    ]
     rows = found(sign_in().get("/dashboard/find?q=ben"))
     assert rows[0] == ("/dashboard/users/ben?org=acme&bot=helper", "ben acme · helper")
     assert ("/dashboard/conversations/ben/trip%202?org=acme&bot=helper", "trip 2 ben · acme · helper") in rows
@@ -87,7 +90,7 @@ def test_the_page_says_where_the_palette_asks(sign_in, told):
 def test_an_end_user_finds_only_their_own(sign_in, told, memory):
     browser = sign_in("user", user="ana")
     fact = memory.user("ana").facts("home")[0]
-    assert found(browser.get("/me/find?q=porto")) == [(f"/me#{fact.id}", "Lives in Porto.")]
+    assert found(browser.get("/me/find?q=porto")) == [(f"/me?q=Lives%20in%20Porto.#{fact.id}", "Lives in Porto.")]
     assert found(browser.get("/me/find?q=ben")) == []
     assert browser.get("/me/find?q=porto&user=ben").status_code == 403
     assert browser.get("/dashboard/find?q=porto").status_code == 403

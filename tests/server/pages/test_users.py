@@ -197,7 +197,18 @@ def test_many_facts_are_on_pages_and_a_search_finds_one(sign_in, memory):
         assert 'rel="prev"' in second
         assert sum(f"<s>Lives in: Town {number}.</s>" in first + second for number in range(15)) == 10
         assert len(first.encode()) < 500_000
+        assert 'class="belief"' in browser.get(f"{path}?from=700").text  # behind the last page: the last page
         found = browser.get(f"{path}?q=song+number+142").text
         (only,) = re.findall(r'class="belief" id="(\w+)"', found)
         assert ana.fact(only).text == "Likes the song number 142."
     assert "4 older values on the timeline" in sign_in().get("/dashboard/users/ana").text
+
+
+def test_a_topic_of_the_past_is_shown_behind_a_full_page(sign_in, memory):
+    ana = memory.user("ana")
+    for number in range(100):
+        ana.remember(category="preference", key=f"likes_{number}", value=f"song {number}")
+    zoo = ana.remember(category="zoo", key="visits", value="a zoo in Faro").fact
+    ana.never_true(zoo.id)
+    for path, browser in (("/dashboard/users/ana", sign_in()), ("/me", sign_in("user", user="ana"))):
+        assert "a zoo in Faro" in browser.get(path).text

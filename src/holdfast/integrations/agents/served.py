@@ -119,8 +119,15 @@ def _ask(store: str, user: str, org: str, bot: str, event: Mapping[str, Any], bu
     if org != "default":
         headers["X-Holdfast-Org"] = urllib.parse.quote(org, safe="")
     request = urllib.request.Request(store.rstrip("/") + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as found:
+    with urllib.request.build_opener(_NoRedirect).open(request, timeout=TIMEOUT_S) as found:
         return json.loads(found.read())["answer"]
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follow no redirect: a key goes to no other address."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 def _key() -> str:

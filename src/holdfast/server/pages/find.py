@@ -95,7 +95,9 @@ def find_mine_page(request: Request, caller: CallerDep) -> Response:
         FoundRow(f"/me#{name}", said(title)) for name, title in parts if words.casefold() in said(title).casefold()
     ]
     facts = caller.user().facts(limit=MAX_READ) if words else []
-    mine = [FoundRow(f"/me#{fact.id}", fact.text) for fact in _matching(facts, words)]
+    mine = [
+        FoundRow(f"{link('/me', q=fact.text[:MAX_WORDS])}#{fact.id}", fact.text) for fact in _matching(facts, words)
+    ]
     return _page(request, words, {said("find.facts"): mine, said("find.parts"): pages}, said("find.title"), texts=said)
 
 
@@ -161,7 +163,7 @@ def _facts(memory: Memory, key: Owner, words: str) -> Iterator[FoundRow]:
 
 
 def _fact_row(key: Owner, fact: Fact) -> FoundRow:
-    address = link("/dashboard/users/{user}", user=key[1], **_query(key))
+    address = link("/dashboard/users/{user}", user=key[1], q=fact.text[:MAX_WORDS], **_query(key))
     return FoundRow(f"{address}#{fact.id}", fact.text, _of(key, key[1]))
 
 

@@ -536,13 +536,15 @@ def group_facts(
 
 def facts_page(subjects: Sequence[SubjectFacts], request: Request) -> dict[str, Any]:
     """Return the facts of one page, by the number of the first one in the address, and the addresses beside it."""
-    begin = query_number(request, "from") or 0
+    active = sum(len(topic.beliefs) for subject in subjects for topic in subject.topics)
+    begin = min(query_number(request, "from") or 0, max(0, active - 1) // MOST_FACTS * MOST_FACTS)
     left, at, shown = MOST_FACTS, 0, []
     for subject in subjects:
         topics = []
         for topic in subject.topics:
             found = topic.beliefs[max(0, begin - at) :][:left]
-            past = topic.past if found or (not topic.beliefs and left and at >= begin) else []
+            here_ends = begin <= at <= begin + MOST_FACTS and (left or at == active)
+            past = topic.past if found or (not topic.beliefs and here_ends) else []
             at, left = at + len(topic.beliefs), left - len(found)
             if found or past:
                 topics.append(FactTopic(topic.category, found, past))
