@@ -39,6 +39,7 @@ from .grammar import (
     load_language,
     renewal,
     same_words,
+    stopping_expressions,
     switch_expressions,
     value_expression,
 )
@@ -287,13 +288,9 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     people += same_words(reading.rules.code, one.subject)
     if one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age"):
-        gone = _search(
-            reading,
-            ending_expressions(
-                reading.rules.code, "death", SELF, value_expression((*people, one.subject), reading.rules), ()
-            ),
-        )
-        if gone is not None:
+        whom = value_expression((*people, one.subject), reading.rules)
+        gone = _search(reading, ending_expressions(reading.rules.code, "death", SELF, whom, ()))
+        if gone is not None and not _stops(reading, ("death",), whom):
             return gone
     if not names:
         return None
@@ -306,7 +303,23 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     if one.key == "dislikes":
         category = "disliked"
     expressions = ending_expressions(reading.rules.code, category, one.subject, value, people)
-    return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
+    return _ending(reading, one, expressions, value)
+
+
+def _ending(reading: _Reading, one: KnownValue, expressions: Iterable[re.Pattern[str]], value: str) -> Span | None:
+    """Return the words that end a known value, unless the sentence says something else of it."""
+    found = next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
+    return None if found is None or _keeps(reading, one, value) else found
+
+
+def _keeps(reading: _Reading, one: KnownValue, value: str) -> bool:
+    kinds = (one.category, "any", *((f"own/{one.category}",) if one.subject == SELF else ()))
+    return _stops(reading, kinds, value)
+
+
+def _stops(reading: _Reading, kinds: tuple[str, ...], value: str) -> bool:
+    expressions = stopping_expressions(reading.rules.code, kinds, value)
+    return any(expression.search(reading.text) for expression in expressions)
 
 
 def _by_its_kind(
@@ -325,8 +338,7 @@ def _by_its_kind(
     alike = (other for other in known if other.subject == SELF and _group(other) == _group(one) and other is not one)
     if re.search(value, reading.text, re.IGNORECASE) is None or (one.category not in _TOGETHER and any(alike)):
         return None
-    expressions = ending_expressions(reading.rules.code, one.category, SELF, value, ())
-    return next((found.span() for found in _matches(reading, expressions) if reading.is_whole(one, found)), None)
+    return _ending(reading, one, ending_expressions(reading.rules.code, one.category, SELF, value, ()), value)
 
 
 def _by_its_kin(
@@ -410,7 +422,8 @@ def _by_event(
         words = reading.text[slice(*span)].casefold()
         meant = [one for one in own if any(name.casefold() in words for name in one.names) or _relation(one, words)]
         people = {one.value.casefold() for one in meant}
-        yield from ((one, span) for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS)
+        own = [one for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS]
+        yield from ((one, span) for one in own if not _keeps(reading, one, value_expression(one.names, reading.rules)))
 
 
 def _is_own(one: KnownValue) -> bool:
@@ -578,7 +591,7 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             continue
         if kind == "age_other" and _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2]):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        if _is_anothers(reading, one, match.start()):
+        if _is_anothers(reading, one, match.start()) or _stops(reading, (f"new/{kind}",), r"(?!)"):
             continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())

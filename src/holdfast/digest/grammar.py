@@ -576,6 +576,21 @@ def correction(code: str) -> re.Pattern[str]:
     return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
 
 
+@lru_cache(maxsize=4096)
+def stopping_expressions(code: str, kinds: tuple[str, ...], value: str) -> tuple[re.Pattern[str], ...]:
+    """Compile what keeps a sentence from ending facts of these kinds: "Rex's sister died" for the pet Rex."""
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    lists: Mapping[str, list[str]] = rules.ended.get("unless", {})
+    macros = rules.ended["macro"] | {"v": "<v>"}
+    return tuple(
+        re.compile(filled(spelled(source, macros), value, (), SELF), re.IGNORECASE)
+        for categories, templates in lists.items()
+        if not {*categories.split()}.isdisjoint(kinds)
+        for source in templates
+    )
+
+
 @lru_cache(maxsize=256)
 def renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
     """Compile the expression that gives a new value of a kind."""

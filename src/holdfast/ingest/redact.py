@@ -312,13 +312,27 @@ _CODES = tuple(
         r"[^.?!\n\d]{0,15}?(?: es| est| è| é| is|:|=) {0,2}(\d{3,10}[#*]?)(?!\d)",
         r"(?<!\w)(?:cvv2?|cvc2?|csc|kartenprüfnummer|prüfnummer|cryptogramme|security code|código de seguridad|código de segurança|codice di sicurezza)"
         r"(?: (?:on|of|for|de|auf|sur) [^.?!\n\d]{1,30}?)?(?:'s| is| ist| est| es| é| è| code(?: is|:)?| number(?: is)?|:|=)? {0,2}(\d{3,4})(?!\d)",
-        r"(?<!\w)(?:(?:three|3|last three|four|4)[ -]digits?(?: code| number)?|digits) (?:on|at) the (?:back|front)(?: of (?:the|my) card)?"
-        r"(?: are| is|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
-        r"(?<!\w)(?:number|code) (?:on|at) the (?:back|front) of (?:the|my) card(?: are| is|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
-        r"(?<!\w)(?:number|code|digits) (?:on|at) the back(?: of it)?(?:'s| are| is|:) {0,2}(\d{3})(?![\d%]|[.,]\d)",
+        r"(?<!\w)(?:(?:three|3|last three|four|4)[ -](?:digits?|numbers)(?: code| number)?|digits) (?:on|at) the (?:back|front)(?: of (?:the|my) card)?"
+        r"(?: are| is| were| was| reads?|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
+        r"(?<!\w)(?:number|code) (?:on|at) the (?:back|front) of (?:the|my) card(?: are| is| were| was| reads|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
         r"(?<!\w)(?:amex|card|american express)(?:'s)? cid(?:'s| is|:|=)? {0,2}(\d{3,4})(?!\d)",
         r"(?<!\w)(?<!promo )(?<!zip )(?<!area )(?<!discount )code (?:that )?(?:they|you|the bank|google|apple|whatsapp)[^.?!\n\d]{0,12}? ?(?:sent|texted|e-?mailed)[^.?!\n\d]{0,15}?(?: is|:|,) {0,2}(\d{4,8})(?![\d%]|[.,]\d| percent| lines\b)",
     )
+)
+# A card's number on its back, where the words before it speak of a card or of paying: a shirt has one too.
+_ON_BACK = re.compile(
+    r"(?<!\w)(?:number|code|digits) (?:on|at) the back(?: of it)?(?:'s| are| is| was| were| reads?|:) {0,2}"
+    r"(\d{3})(?![\w%°$€£/+-]|[.,:]\d| ?(?:km|kilometers|miles?|m|meters|kg|grams?|pages?|pieces?|people|points|euros?|dollars|emergency)\b)",
+    re.IGNORECASE,
+)
+_CARD_CHARS = 200
+_CARD = re.compile(
+    r"\b(?:(?:credit|debit|bank|visa|master)?[ -]?cards?|visa|mastercard|amex|cvv2?|cvc2?|csc|pay(?:ing|ment)?|checkout|expir(?:y|es|ation))\b",
+    re.IGNORECASE,
+)
+_NO_CARD = re.compile(
+    r"\b(?:shirts?|t-shirts?|jerseys?|houses?|jackets?|bibs?|kits?|(?:business|post|birthday|playing|trading|library|id|gift|score|report|baseball|pok[eé]mon|membership|loyalty)[ -]?cards?|taxi|bus|books?)\b",
+    re.IGNORECASE,
 )
 _RECOVERS = r"(?:[\w-]*\d|(?-i:[A-Z]{4,8}(?:-[A-Z]{4,8}){2,}))"  # digits, or three groups of capitals and more
 _PHRASE = re.compile(
@@ -444,6 +458,10 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
         return
     for pattern in _CODES:
         for found in find_in_steps(pattern, text):
+            yield found.span(1)
+    for found in find_in_steps(_ON_BACK, text):
+        before = text[max(0, found.start() - _CARD_CHARS) : found.start()]
+        if _CARD.search(before) and not _NO_CARD.search(before):
             yield found.span(1)
     for found in find_in_steps(_PHRASE, text):
         yield found.span(found.lastindex or 0)
