@@ -5,8 +5,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.store import pack_words
-from holdfast.store.segments import Block, Words, pack_texts
+from holdfast import Memory
+from holdfast.store import pack_words, writeview
+from holdfast.store.segments import SIZE, Block, Words, pack_texts
+from holdfast.testing.rows import ANA, say
 
 TERM = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=5) | st.sampled_from(
     ["a", "ab", "ba"]
@@ -78,3 +80,21 @@ def test_adding_documents_one_by_one_leaves_few_blocks():
     assert found(words, "word0") == {0: 1}
     assert found(words, "word999") == {999: 1}
     assert Words().extend(pack_texts(["a", "b"])).nbytes < words.nbytes
+
+
+def test_gaps_between_segments_do_not_stop_the_packing_of_newer_documents(tmp_path, monkeypatch):
+    monkeypatch.setattr(writeview, "SEALED_AT_ONCE", 2)
+    with Memory(tmp_path / "memory.db", embedder=None, background=False) as memory:
+        store = memory._engine.store
+
+        def add(parts: int) -> list[tuple[int, int]]:
+            for _ in range(parts):
+                store.write(ANA, lambda view: say(view, *["word"] * SIZE))
+            return store.read(ANA, lambda view: view._run("segment_ranges", subject="self", kind="message"))
+
+        for first, last in add(7)[:6:2]:
+            store.write(ANA, lambda view, f=first, l=last: view.remove_docs("self", "message", range(f, l + 1)))
+        sealed = add(3)
+
+    assert sealed[-1] == (9 * SIZE + 1, 10 * SIZE)
+    assert len(sealed) == 7

@@ -84,6 +84,8 @@ OF_USER = (
 
 SEALED_AT_ONCE = 8
 """Segments that one change may make."""
+SEALING_LOOKS = 64
+"""How often one change may read documents for segments; what it finds may be none, or not ready to be packed."""
 
 
 class WriteView(ReadView):
@@ -189,17 +191,20 @@ class WriteView(ReadView):
 
     def _seal(self, subject: str, kind: str) -> None:
         """
-        Pack documents that are in no segment, `SIZE` at a time; of the newest only whole segments, and no endless number at once.
+        Pack documents that are in no segment, `SIZE` at a time; of the newest only whole segments.
 
+        What is between the newest segments comes first, as what is left between older ones may never get packed.
         Documents whose vectors are by two embedders, or missing in part, wait: they are about to get them.
         """
         if kind not in SEALED:
             return
         place = {"subject": subject, "kind": kind}
-        ranges = [*self._run("segment_ranges", **place), (EVERYTHING, EVERYTHING)]
-        begin, looks = 1, SEALED_AT_ONCE
-        for first, last in ranges:
-            while begin < first and looks:
+        sealed = self._run("segment_ranges", **place)
+        gaps = zip([1, *(last + 1 for _, last in sealed)], [*(first for first, _ in sealed), EVERYTHING], strict=True)
+        to_make, looks = SEALED_AT_ONCE, SEALING_LOOKS
+        for start, first in reversed(list(gaps)):
+            begin = start
+            while begin < first and to_make and looks:
                 looks -= 1
                 bounds = {"first": begin, "last": first - 1, "limit": SIZE}
                 found = self._run("unsealed", separator=SEPARATOR, **bounds, **place)
@@ -208,11 +213,11 @@ class WriteView(ReadView):
                 *columns, embedded, terms = zip(*found, strict=True)
                 end = found[-1][0] if len(found) == SIZE else first - 1
                 if len(set(embedded)) == 1:
+                    to_make -= 1
                     packed = pack_columns(dict(zip((*COLUMNS, "signs"), columns, strict=True)))
                     sums = {"docs": len(found), "terms": sum(terms), "embedder": embedded[0]}
                     self._run("add_segment", first_doc=begin, last_doc=end, data=encode(packed), **sums, **place)
                 begin = end + 1
-            begin = last + 1
 
     def note_embedder(self, embedder: str) -> None:
         """Note that all documents of the user have vectors by *embedder*, or a job for them."""
