@@ -101,13 +101,13 @@ class ChangeLog:
             self.counted["event", kind] += 1
 
     def store_running(self, driver: Driver, jobs: Iterable[Job], limits: EventLimits) -> None:
-        """Store that these jobs of any users run."""
+        """Store that these jobs of any users run, in order of user, as two claims must not wait for each other."""
         events: dict[UserKey, list[_Event]] = {}
         for job in jobs:
             event = (RUNNING, job.subject, job.conversation, job.id)
             events.setdefault((job.org, job.user, job.bot), []).append(event)
             self.counted["event", RUNNING] += 1
-        self._store(driver, events, limits)
+        self._store(driver, dict(sorted(events.items())), limits)
 
     def _store(self, driver: Driver, events: Mapping[UserKey, Sequence[_Event]], limits: EventLimits) -> None:
         users = list(events)
