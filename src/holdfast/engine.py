@@ -140,6 +140,7 @@ class Engine:
             attempts=config.job_attempts,
             backoff_ms=config.job_backoff_ms,
             last=LAST_KINDS,
+            alone=self.work.asking,
             observer=self.observer,
         )
         self._reembed = Reembedding(deps, embedder) if embedder is not None and config.reembed else None

@@ -13,6 +13,7 @@ import pytest
 from holdfast import Memory
 from holdfast.scope import Scope
 from holdfast.store import Store, WriteView
+from holdfast.store.changes import ChangeLog
 from holdfast.store.claims import LANES
 from holdfast.testing.rows import ANA
 from holdfast.types import Job
@@ -149,3 +150,31 @@ def test_sixteen_workers_take_nothing_twice_and_leave_nothing(store: Store) -> N
 
     assert len(taken) == len(set(taken)) >= 200
     assert len(taken) + len(store.jobs(state="ready")) == 240
+
+
+def test_all_that_a_lost_worker_held_is_taken_over_in_a_row(store: Store) -> None:
+    order(store, ANA, 5, at=1)
+    take(store)
+    order(store, replace(ANA, org="big"), 50, at=NOW)
+    store._claims._expired_at = 0.0  # it is time to look for them
+
+    later = [job for _ in range(12) for job in take(store, 1, now_ms=NOW + 1_000)]
+
+    assert sum(job.org != "big" for job in later) == 5
+
+
+def test_events_of_claims_are_stored_in_order_of_user(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two claims of the same users would else wait for each other."""
+    asked: list[list[tuple[str, str, str]]] = []
+    for at, user in enumerate(("zoe", "ben", "ana")):
+        order(store, replace(ANA, user=user), 1, at=at)
+    stored = ChangeLog._store
+
+    def note(self, driver, events, limits):  # type: ignore[no-untyped-def]
+        asked.append(list(events))
+        stored(self, driver, events, limits)
+
+    monkeypatch.setattr(ChangeLog, "_store", note)
+    take(store)
+
+    assert [[user for _, user, _ in users] for users in asked] == [["ana", "ben", "zoe"]]

@@ -7,6 +7,7 @@ store, and each of its writes first checks that its claim still holds.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,15 @@ from typing import Any, Literal
 from ..clock import from_ms
 from ..config import Config
 from ..embed.protocol import Embedder
+from ..errors import StoreError
 from ..observer import Observer
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
 from ..store import ConversationRow, Store, WriteView
 from ..types import Job
+
+log = logging.getLogger("holdfast")
 
 WAITING = "waiting"
 
@@ -54,7 +58,8 @@ class Queue:
 
     ``handlers`` are in the order in which the kinds of one user's work are claimed: cheap and urgent work before slow work.
     Those of the kinds ``last`` come behind all of their user's due work that is named before them, whoever claims.
-    ``now_ms`` is the memory's clock.  ``idle`` is set while the last claim found nothing.
+    Jobs of a kind that ``alone`` returns are never claimed several at a time.  ``now_ms`` is the memory's clock.
+    ``idle`` is set while the last claim found nothing.
     """
 
     store: Store
@@ -65,6 +70,7 @@ class Queue:
     attempts: int
     backoff_ms: int
     last: Sequence[str] = ()
+    alone: Callable[[], Sequence[str]] = tuple
     wake: threading.Event = field(default_factory=threading.Event)
     idle: threading.Event = field(default_factory=threading.Event)
     observer: Observer = field(default_factory=Observer)
@@ -72,15 +78,21 @@ class Queue:
     _kept: deque[Job] = field(default_factory=deque)
 
     def claim(
-        self, *, kinds: Sequence[str] = (), user: Scope | None = None, ahead_ms: int = 0, several: int = 1
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        user: Scope | None = None,
+        ahead_ms: int = 0,
+        several: Mapping[str, int] | None = None,
     ) -> Job | None:
         """
         Lease one job that is due, or that of *user* is due within *ahead_ms*; ``None`` when there is none.
 
-        Up to *several* are leased together; the others are kept here and are the next to be returned.
+        Of a kind that *several* names, up to so many are leased together; the others are kept here and are the next to be
+        returned.
         """
         with self._fetching:  # one thread asks, and the others find what it brought
-            job = self._kept_job(kinds, user) or self._claimed(kinds, user, ahead_ms, several)
+            job = self._kept_job(kinds, user) or self._claimed(kinds, user, ahead_ms, several or {})
         if job is not None:
             self.idle.clear()
             self.observer.report("claim", job.kind, 1)
@@ -93,14 +105,17 @@ class Queue:
         now_ms = self.now_ms()
         lost = [job for job in self._kept if job.lease_until_ms <= now_ms]
         for job in lost:
-            self._kept.remove(job)  # whoever found it so has taken it, or will
+            self._kept.remove(job)
+            self._put_back(job)  # unless another worker has taken it
         for job in self._kept:
             if (not kinds or job.kind in kinds) and (user is None or is_of(job, user)):
                 self._kept.remove(job)
                 return job
         return None
 
-    def _claimed(self, kinds: Sequence[str], user: Scope | None, ahead_ms: int, several: int) -> Job | None:
+    def _claimed(
+        self, kinds: Sequence[str], user: Scope | None, ahead_ms: int, several: Mapping[str, int]
+    ) -> Job | None:
         now_ms, kinds = self.now_ms(), kinds or tuple(self.handlers)
         lease: dict[str, Any] = {"now_ms": now_ms, "worker": self.worker, "lease_ms": self.lease_ms, "kinds": kinds}
         if user is not None:
@@ -109,7 +124,9 @@ class Queue:
             due_ms = self.store.next_due_ms()
             if due_ms is None or due_ms > now_ms:
                 return None
-        jobs = self.store.claim_some(**lease, limit=several, last=self.last)
+        alone = self.alone()
+        limits = {kind: limit for kind, limit in several.items() if kind not in alone}
+        jobs = self.store.claim_some(**lease, limit=1, limits=limits, last=self.last)
         self._kept.extend(jobs[1:])
         if self._kept:
             self.wake.set()
@@ -119,7 +136,18 @@ class Queue:
         """Make the jobs that are kept ready for other workers."""
         with self._fetching:
             while self._kept:
-                self.release(self._kept.popleft())
+                self._put_back(self._kept.popleft())
+
+    @property
+    def keeps(self) -> bool:
+        """Whether jobs that are leased wait here for a thread."""
+        return bool(self._kept)
+
+    def _put_back(self, job: Job) -> None:
+        try:
+            self.release(job)
+        except StoreError as error:
+            log.warning("job %s (%s) waits until its lease ends: %s", job.id, job.kind, error)
 
     def run(self, job: Job) -> DigestReport:
         """Run one claimed job; a lost fence is no failure, as the new owner does the work."""
@@ -131,7 +159,7 @@ class Queue:
 
     def release(self, job: Job) -> None:
         """Make a claimed job ready as if it had not been claimed."""
-        self.store.fail(replace(job, attempt=job.attempt - 1), reason=job.reason, run_at_ms=self.now_ms(), dead=False)
+        self.store.give_back(job)
 
     def retry_later(self, job: Job, reason: str, *, not_before_ms: int = 0, final: bool = False) -> DigestReport:
         """

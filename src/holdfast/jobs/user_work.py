@@ -36,6 +36,7 @@ from .upkeep import Consolidate, EmbedDocs, Upkeep
 KINDS = ("extract", "read", "episodes", RESUMMARIZE, "chunk", "story", CONSOLIDATE, UPKEEP, "embed")
 LAST_KINDS = ("story",)  # told of all a user's chunks at once, not anew after each
 MODEL_KINDS = ("read", "episodes", RESUMMARIZE)
+ASKING_KINDS = (*MODEL_KINDS, "chunk", "story", CONSOLIDATE)  # call a model where there is one
 # For so long another process's change of a key is not seen.
 KEY_CACHE_SECONDS = 2.0
 _MAX_USERS, _MAX_MODELS = 10_000, 64
@@ -228,6 +229,10 @@ class UserWork:
     def read_mode(self, scope: Scope) -> ReadMode:
         """Return when a model reads a user's messages for facts."""
         return self.of(scope).read_mode
+
+    def asking(self) -> tuple[str, ...]:
+        """Return the kinds of jobs that may call a model, and so take any time."""
+        return ASKING_KINDS if self.default.client is not None or self._keys.any() else ()
 
     def _run(self, job: Job) -> DigestReport:
         handlers = self.of(scope_of(job)).handlers

@@ -26,6 +26,7 @@ log = logging.getLogger("holdfast")
 
 _IDLE_SECONDS = 1.0
 _AT_ONCE_SECONDS = 0.25  # of work that is claimed together
+_LET_GO_SECONDS = 0.5  # after which kept jobs that no thread has asked for are for other processes
 _MOST_AT_ONCE = 16
 
 
@@ -104,12 +105,14 @@ class Workers:
     Background threads over one queue; they sleep until woken or until a job is due.
 
     The first thread begins with *prepare*, which orders work that messages do not.  One thread in a second looks for work
-    while there is none, however many sleep.  Quick jobs are claimed several at a time, as many as a quarter of a second
-    of all threads can do: what is claimed here waits for nobody else.
+    while there is none, however many sleep.  Jobs of a kind that is quick are claimed several at a time, as many as a quarter
+    of a second of all threads can do: what is claimed here waits for nobody else.  Once no thread has asked for the others
+    for half a second, they are let go.
     """
 
     def __init__(self, queue: Queue, count: int, prepare: Callable[[], object] | None = None) -> None:
         self._queue = queue
+        self._count = count
         self._prepare = prepare
         self._stop = threading.Event()
         self._looking = 0
@@ -117,11 +120,13 @@ class Workers:
         self._done = [0] * 64  # jobs that ended, by the hash of their user
         self._idle = threading.Condition()
         self._looked_at = 0.0
-        self._job_seconds = _AT_ONCE_SECONDS  # how long a job took lately
+        self._job_seconds: dict[str, float] = {}  # how long a job of a kind took lately
+        self._keeping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"holdfast-worker-{number}", daemon=True)
             for number in range(count)
         ]
+        self._threads.append(threading.Thread(target=self._watch, name="holdfast-worker-watch", daemon=True))
         for thread in self._threads:
             thread.start()
 
@@ -162,6 +167,7 @@ class Workers:
         """End each thread after its current job; pending jobs stay in the store."""
         self._stop.set()
         self._queue.wake.set()
+        self._keeping.set()
         for thread in self._threads:
             thread.join()
         with suppress(StoreError):
@@ -191,9 +197,23 @@ class Workers:
                 if time.monotonic() - self._looked_at >= 0.9 * _IDLE_SECONDS:
                     break
 
-    def _several(self) -> int:
-        at_once = _AT_ONCE_SECONDS * len(self._threads) / max(self._job_seconds, 0.001)
-        return max(1, min(_MOST_AT_ONCE, int(at_once)))
+    def _watch(self) -> None:
+        """Let go of kept jobs while every thread is inside a slow one."""
+        while not self._stop.is_set():
+            self._keeping.wait()
+            self._keeping.clear()
+            while self._queue.keeps and not self._stop.is_set():
+                left = self._looked_at + _LET_GO_SECONDS - time.monotonic()
+                if left <= 0:
+                    self._queue.let_go()
+                else:
+                    self._stop.wait(left)
+
+    def _several(self) -> dict[str, int]:
+        """Return how many jobs of a kind to claim together; one of a kind that has not run yet."""
+        work = _AT_ONCE_SECONDS * self._count
+        known = dict(self._job_seconds)
+        return {kind: max(1, min(_MOST_AT_ONCE, int(work / max(took, 0.001)))) for kind, took in known.items()}
 
     def _one(self) -> bool:
         with self._idle:
@@ -208,6 +228,8 @@ class Workers:
                 if job is not None:
                     self._held[threading.get_ident()] = job
                 self._idle.notify_all()
+            if self._queue.keeps:
+                self._keeping.set()
         if job is None:
             return False
         began = time.monotonic()
@@ -216,8 +238,9 @@ class Workers:
             return True
         finally:
             took = time.monotonic() - began
-            self._job_seconds = max(
-                took, 0.8 * self._job_seconds + 0.2 * took
+            before = self._job_seconds.get(job.kind, took)
+            self._job_seconds[job.kind] = max(
+                took, 0.8 * before + 0.2 * took
             )  # one slow job stops the rest for a while
             with self._idle:
                 del self._held[threading.get_ident()]

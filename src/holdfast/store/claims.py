@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ _FEW_LANES = 32  # are looked at before each claim
 _KEPT_S = 0.2
 _EXPIRED_S = 1.0  # how often expired leases are looked for while there is other work
 _REMEMBERED = 10_000
+_NONE: Mapping[str, int] = {}
 
 Lane = tuple[str, str]
 Change = Callable[..., Any]
@@ -155,10 +156,18 @@ class Claims:
         self._lanes = DueLanes()
         self._expired_at = 0.0
 
-    def some(self, lease: Lease, kinds: Sequence[str], limit: int, last: Sequence[str] = ()) -> list[Job]:
+    def some(
+        self,
+        lease: Lease,
+        kinds: Sequence[str],
+        limit: int,
+        limits: Mapping[str, int] = _NONE,
+        last: Sequence[str] = (),
+    ) -> list[Job]:
         """
         Take up to *limit* due jobs of one lane, whose kind is among *kinds*, or one whose worker was lost.
 
+        Of a kind that *limits* names it is that many.
         One of the kinds *last* is taken once its user has no due work of a kind named before it.
         """
         if self._backend.spread:
@@ -167,9 +176,14 @@ class Claims:
         if time.monotonic() >= self._expired_at:
             self._expired_at = time.monotonic() + _EXPIRED_S
             if found := self.one_of(lease, expired):
+                self._expired_at = 0.0  # a lost worker may have held more
                 return found
         round_robin = self._order.next_is_round_robin()
-        take = partial(self._take, lease=lease, kinds=kinds, limit=limit, last=last, round_robin=round_robin)
+
+        def limit_of(kind: str) -> int:
+            return limits.get(kind, limit)
+
+        take = partial(self._take, lease=lease, kinds=kinds, limit=limit_of, last=last, round_robin=round_robin)
         jobs: list[Job] = self._change(take, _of_nobody)
         while not jobs and self._lanes.look_on():
             jobs = self._change(take, _of_nobody)
@@ -184,7 +198,7 @@ class Claims:
         *,
         lease: Lease,
         kinds: Sequence[str],
-        limit: int,
+        limit: Callable[[str], int],
         last: Sequence[str],
         round_robin: bool,
     ) -> list[Job]:
@@ -194,7 +208,7 @@ class Claims:
             due = {lane: first for lane, first in due.items() if lane[1] in rank}
         for lane in self._order.lanes(due, rank, round_robin=round_robin):
             before = kinds[: rank[lane[1]]] if lane[1] in last else ()
-            found = self._take_from(driver, lane, lease, limit, before, by_user=round_robin)
+            found = self._take_from(driver, lane, lease, limit(lane[1]), before, by_user=round_robin)
             if found:
                 changes.store_running(driver, found, self._event_limits)
                 return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -137,35 +137,45 @@ class Store:
         worker: str,
         lease_ms: int,
         limit: int,
+        limits: Mapping[str, int] | None = None,
         kinds: Sequence[str] = (),
         last: Sequence[str] = (),
     ) -> list[Job]:
         """
         Take up to *limit* due jobs of one org and kind, as `claim` would take them one by one, at the price of one.
 
+        Of a kind that *limits* names it is that many.
         One of the kinds *last* is taken once its user has no due work of a kind named before it.
         """
-        return self._claims.some(Lease(now_ms, worker, lease_ms), kinds, limit, last)
+        return self._claims.some(Lease(now_ms, worker, lease_ms), kinds, limit, limits or {}, last)
 
     def fail(self, job: Job, *, reason: str, run_at_ms: int, dead: bool) -> bool:
         """Put a claimed job back for *run_at_ms*, or aside as dead; ``False`` when the fence was lost."""
+        failed = dead or (bool(reason) and not reason.startswith(WAITING))
+        changed = replace(job, state="dead" if dead else "ready", run_at_ms=run_at_ms, reason=reason)
+        return self._put_back(changed, "job.failed" if failed else "job.queued")
+
+    def give_back(self, job: Job) -> bool:
+        """Make a claimed job that did no work ready as it was before the claim; ``False`` when the fence was lost."""
+        return self._put_back(replace(job, state="ready", attempt=job.attempt - 1), "job.queued")
+
+    def _put_back(self, job: Job, event: str) -> bool:
         args = {
             "org": job.org,
             "user_id": job.user,
             "bot": job.bot,
             "id": job.id,
             "fence": job.fence,
-            "state": "dead" if dead else "ready",
+            "state": job.state,
             "attempt": job.attempt,
-            "run_at": run_at_ms,
-            "reason": reason,
+            "run_at": job.run_at_ms,
+            "reason": job.reason,
         }
-        failed = dead or (bool(reason) and not reason.startswith(WAITING))
 
         def put_back(driver: Driver, changes: ChangeLog) -> bool:
             done = bool(driver.run("put_back_job", args))
             if done:
-                changes.note("job.failed" if failed else "job.queued", (job.subject, job.conversation), job.id)
+                changes.note(event, (job.subject, job.conversation), job.id)
             return done
 
         return self._change(put_back, lambda _: (job.org, job.user, job.bot))
