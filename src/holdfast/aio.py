@@ -1393,7 +1393,7 @@ class AsyncAdmin:
         """
         Find active facts that hold all *words*, and conversations whose names do; small and capital letters are alike.
 
-        It looks through *users* users above *after*, and says behind whom the next look begins.
+        It looks through *users* users above *after*, fewer where more is found, and says behind whom the next look begins.
 
         Raises:
             BadInput: *words* is no text, or longer than any name.

@@ -93,7 +93,7 @@ def test_gaps_between_segments_do_not_stop_the_packing_of_newer_documents(tmp_pa
             return store.read(ANA, lambda view: view._run("segment_ranges", subject="self", kind="message"))
 
         for first, last in add(7)[:6:2]:
-            store.write(ANA, lambda view, f=first, l=last: view.remove_docs("self", "message", range(f, l + 1)))
+            store.write(ANA, lambda view, gone=range(first, last + 1): view.remove_docs("self", "message", gone))
         sealed = add(3)
 
     assert sealed[-1] == (9 * SIZE + 1, 10 * SIZE)

@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 from ..clock import Clock, to_ms, utc_now
@@ -322,13 +321,11 @@ class Store:
         """
         Return the facts whose texts, and the conversations whose names hold the words, of the users from behind *after* to *last*.
 
-        Of a fact its owner and id; of a conversation its owner, subject and name.
+        By owner; of a fact its owner and id, of a conversation its owner, subject and name.
         """
         names = ("org", "user_id", "bot", "last_org", "last_user", "last_bot")
         span = dict(zip(names, (*after, *last), strict=True)) | {"limit": limit}
-        texts: dict[str, str] = {}
-        for place, word in zip_longest(("first", "second", "third"), words[:3], fillvalue=""):
-            texts |= {place: word.lower(), f"{place}_exact": word}
+        texts = {"words": rows.compact_json([[word.lower(), word] for word in words])}
         name = " ".join(words)
 
         def look(driver: Driver) -> tuple[list[Row], list[Row]]:

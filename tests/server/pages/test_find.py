@@ -71,7 +71,7 @@ def test_so_many_users_are_looked_through_at_a_time(sign_in, told, memory, monke
     for _ in range(4):
         answer = browser.get(address)
         seen += [text for _, text in found(answer)]
-        further = re.search(r'1 users? (?:was|were) looked through. <a href="([^"]*)"', answer.text)
+        further = re.search(r'Not all users were looked through. <a href="([^"]*)"', answer.text)
         if further is None:
             break
         address = unescape(further[1])
@@ -104,3 +104,28 @@ def test_an_end_user_finds_the_prompts_where_they_are_allowed(sign_in, memory):
     assert found(browser.get("/me/find?q=notes")) == []
     memory.admin.reload(Config(users_may_set_prompts=True))
     assert found(browser.get("/me/find?q=notes")) == [("/me#prompts", "How I take notes")]
+
+
+def test_every_word_counts(memory, told):
+    assert len(memory.admin.containing("lives in porto .").facts) == 2
+    assert memory.admin.containing("lives in porto zebra").facts == ()
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_further_hits_are_reached_owner_by_owner(sign_in, memory, named):
+    """Those of one who has several are on one page; users who are named take nobody's place."""
+    for number in range(8):
+        memory.user(f"u{number}").remember("Likes quiet trains.")
+    memory.user("u5").remember("Takes trains to work.")
+    if named:
+        memory.conversation("about trains", user="trains").record("Hello.")
+    browser, address, seen = sign_in(), "/dashboard/find?q=trains", []
+    for _ in range(4):
+        answer = browser.get(address)
+        seen += [text for _, text in found(answer) if "trains" in text and " u" in text]
+        further = re.search(r'<a href="([^"]*)">Search further', answer.text)
+        if further is None:
+            break
+        address = unescape(further[1])
+
+    assert sorted(seen) == sorted([f"Likes quiet trains. u{n}" for n in range(8)] + ["Takes trains to work. u5"])

@@ -25,7 +25,7 @@ from .me import OWNER, Texts, speak
 
 table = RouteTable()
 MAX_WORDS = 200
-ROWS = 6  # of each kind
+ROWS = 6  # of each kind, and as many of anybody
 OWNERS = 3  # users by name whose conversations and facts are looked through
 MAX_READ = 500  # conversations and facts of each
 LEAST_WORDS = 2  # characters for which everybody is looked through
@@ -64,8 +64,11 @@ def find_page(request: Request, caller: CallerDep) -> Response:
     further = None
     if len(words) >= LEAST_WORDS:
         others, further = _of_anybody(caller.memory, words, parse_user_key(request.query_params.get("behind")))
-        conversations, facts = _joined(conversations, others["conversations"]), _joined(facts, others["facts"])
-    groups = {"Users": users, "Conversations": conversations, "Facts": facts, "Pages": pages}
+        conversations, facts = (
+            _joined(conversations[:ROWS], others["conversations"]),
+            _joined(facts[:ROWS], others["facts"]),
+        )
+    groups = {"Users": users[:ROWS], "Conversations": conversations, "Facts": facts, "Pages": pages[:ROWS]}
     return _page(request, words, groups, further=further and here(request, behind=json.dumps(further)))
 
 
@@ -98,7 +101,9 @@ def find_mine_page(request: Request, caller: CallerDep) -> Response:
     mine = [
         FoundRow(f"{link('/me', q=fact.text[:MAX_WORDS])}#{fact.id}", fact.text) for fact in _matching(facts, words)
     ]
-    return _page(request, words, {said("find.facts"): mine, said("find.parts"): pages}, said("find.title"), texts=said)
+    return _page(
+        request, words, {said("find.facts"): mine, said("find.parts"): pages[:ROWS]}, said("find.title"), texts=said
+    )
 
 
 def _page(
@@ -109,10 +114,10 @@ def _page(
     further: str | None = None,
     texts: Texts | None = None,
 ) -> Response:
-    groups = [FoundGroup(name, tuple(rows[:ROWS])) for name, rows in found.items() if rows]
+    groups = [FoundGroup(name, tuple(rows)) for name, rows in found.items() if rows]
     count = sum(len(group.rows) for group in groups)
     values: dict[str, Any] = {"words": words, "groups": groups, "count": count, "further": further}
-    values |= {"looked": LOOKED_THROUGH if further else 0} | ({"t": texts} if texts else {})
+    values |= {"t": texts} if texts else {}
     return render("find.html", request, title=title, **values)
 
 

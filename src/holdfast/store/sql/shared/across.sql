@@ -81,17 +81,6 @@ SELECT org, user_id, bot
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
--- name: facts_containing
--- Active facts that hold each of three words, of the users of one range of keys; an empty word is in every text.
-SELECT org, user_id, bot, id
-  FROM fact
- WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
-   AND valid_to IS NULL
-   AND (CAST(:first AS text) = '' OR replace(lower(text), :first, '') <> lower(text) OR replace(text, :first_exact, '') <> text)
-   AND (CAST(:second AS text) = '' OR replace(lower(text), :second, '') <> lower(text) OR replace(text, :second_exact, '') <> text)
-   AND (CAST(:third AS text) = '' OR replace(lower(text), :third, '') <> lower(text) OR replace(text, :third_exact, '') <> text)
- LIMIT :limit;
-
 -- name: conversations_containing
 -- Conversations whose names hold the words, of the users of one range of keys.
 SELECT org, user_id, bot, subject, conversation
@@ -99,6 +88,7 @@ SELECT org, user_id, bot, subject, conversation
  WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
    AND (replace(lower(conversation), :lowered, '') <> lower(conversation)
         OR replace(conversation, :exact, '') <> conversation)
+ ORDER BY org, user_id, bot, subject, conversation
  LIMIT :limit;
 
 -- name: users_to_embed

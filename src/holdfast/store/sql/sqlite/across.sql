@@ -126,3 +126,15 @@ SELECT org, bot, at / 86400000, kind,
    AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
  GROUP BY 1, 2, 3, 4
  ORDER BY 1, 2, 3, 4;
+
+-- name: facts_containing
+-- Active facts that hold each of a JSON list of words (in small letters, as given), of the users of one range of keys.
+SELECT org, user_id, bot, id
+  FROM fact
+ WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
+   AND valid_to IS NULL
+   AND NOT EXISTS (SELECT 1 FROM json_each(:words) w
+                    WHERE replace(lower(text), json_extract(w.value, '$[0]'), '') = lower(text)
+                      AND replace(text, json_extract(w.value, '$[1]'), '') = text)
+ ORDER BY org, user_id, bot, subject, id
+ LIMIT :limit;
