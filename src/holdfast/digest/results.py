@@ -2,7 +2,8 @@
 Results of tests: values with the day of their sample, several in a sentence or in a pasted report, in any language.
 
 A result belongs to whoever stands in front of it ("Luna's T4", "my ALT"), else to the subject of the conversation;
-the user's own need "my", or a report that nobody else is named in.
+the user's own need "my", or "my results" over a report that nobody else is named before.  Who had an operation stands at
+the head of the clause.  In doubt nothing is read: of another's results none may become the user's.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..text.dates import TimeSpan
 from ..text.sentences import split_pieces
-from .mentions import ME, MentionedPerson, Mentions
+from .mentions import ME, UNIQUE, MentionedPerson, Mentions
 
 MAX_PIECE = 600
 CATEGORY = "health"
 
 _UNIT = r"%|[mµμunp]?g/[dm]?l|[mµμunp]?mol/l|[mkµμ]?i?u/m?l|mm ?hg|kg|kilos?|lbs?|pounds|g\b|°\s?[cf]"
 _VALUE = re.compile(
-    rf"(?<![A-Za-zÀ-ÿ0-9_.,/])\d{{1,4}}(?:[.,]\d{{1,3}})?(?:/\d{{2,3}})?(?:\s?(?P<unit>{_UNIT})(?!\w))?"
+    rf"(?<![A-Za-zÀ-ÿ0-9_.,/])\d{{1,4}}(?:[.,]\d{{1,3}})?(?:(?:/| (?:over|zu|sobre) )\d{{2,3}})?(?:\s?(?P<unit>{_UNIT})(?!\w))?"
     r"(?![\d:/]|[.,]\d|\s?[-–]\s?\d|\s?(?:am|pm|uhr|times|points?|hours?|days?|weeks?|months?|years?|minutes?|pages?|tablets?|pills?|mg\b"
     r"|percent higher|higher|lower|more|less|stunden|tage|wochen|días|horas|jours|heures)\b)",
     re.IGNORECASE,
 )
 _COPULA = (
     r"\b(?:was|is|are|were|at|came|back|as|of|in|levels?|values?|results?|readings?|now|currently|only|about|around|still|measured|test|"
-    r"and|then|to|from|it|lag|lagen|liegt|ist|war|bei|beträgt|betrug|wert|danach|und|fue|es|era|estaba|está|en|de|del|a|al|nivel|valor|y|luego|"
+    r"and|but|then|to|from|it|lag|lagen|liegt|ist|war|bei|beträgt|betrug|wert|danach|und|aber|pero|mais|fue|es|era|estaba|está|en|de|del|a|al|nivel|valor|y|luego|"
     r"était|est|à|taux|le|la|el|il|puis|et|è|stato|stata|di|e|poi|foi|é|estava|do|da|um|depois|went|rose|fell|dropped|climbed|increased|decreased|improved|up|down|stieg|sank|auf|von|subió|bajó|passé)\b"
 )
 _GLUE = re.compile(
@@ -46,7 +47,7 @@ _CLAIMS_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(
-    r"(?:\b(?:my|our|mein\w*|unser\w*|mi|mis|nuestr\w+|mon|ma|mes|notre|mio|mia|miei|mie|meu|minha|meus|minhas)\s+"
+    r"(?:\b(?:my|mein\w*|mi|mis|mon|ma|mes|mio|mia|miei|mie|meu|minha|meus|minhas)\s+"
     r"(?:(?:last|latest|new|first|fasting|resting|letzter?|neuer?|letztes|neues|último|última|dernier|dernière|ultimo|ultima|nivel|niveau|taux|livello"
     r"|nível|valor|de|di|du)\s+)*|(?<![가-힣])(?:제|내|저의|나의|私の|僕の|我的)\s?)$",
     re.IGNORECASE,
@@ -54,7 +55,77 @@ _FIRST_PERSON = re.compile(
 _OWNER = re.compile(
     r"(?P<who>(?:\b(?:my|our|the) )?[\w]+)(?:['’]s?)\s+(?:(?:last|latest|new|first|fasting)\s+)*$", re.IGNORECASE
 )
-_OF_WHOM = re.compile(r"\s+(?:of|de|von|di|da|do|del)\s+[^\W\d_]+")
+_OF_WHOM = re.compile(
+    r"\s+(?:of|for|de|von|di|da|do|del|bei)\s+(?!(?:about|around|only|over|under|roughly|nearly|almost|etwa|ca|circa|unos?)\b)"
+    r"(?P<who>(?:(?:my|our|the|mi|mein\w*|mon|ma)\s+)?[^\W\d_]+)",
+    re.IGNORECASE,
+)
+# Words for people and animals beside whom a result need not be the user's.
+_OTHERS = re.compile(
+    r"\b(?:(?:grand|step)?-?(?:mother|father|mom|mum|dad|son|daughter|ma|pa|child|parents?)|mommy|mummy|daddy|wife|husband|partner|spouse|"
+    r"(?:girl|boy)friend|fianc[eé]e?|brother|sister|sibling|sis|bro|aunt|auntie|uncle|cousin|niece|nephew|baby|kids?|children|toddler|twins?|boy|girl|in-laws?|"
+    r"friends?|buddy|colleagues?|co-?worker|boss|neighbou?r\w*|roommate|flatmate|patients?|clients?|customer|student|pupil|teacher|guy|man|woman|"
+    r"somebody|someone|somebod\w+|anyone|everyone|people|family|stranger|other|another|team|company|he|she|they|his|her|hers|their|him|them|your|you|"
+    r"dogs?|cats?|pupp(?:y|ies)|kittens?|pets?|rabbit|hamster|parrot|horse|ferret|tortoise|"
+    r"(?:groß|schwieger|stief)?(?:mutter|vater|eltern|mama|papa|oma|opa)s?|frau|mann(?:es)?|freund\w*|bruders?|schwester|sohn(?:es)?|tochter|kind\w*|onkel|tante|cousine|"
+    r"nachbar\w*|kolleg\w+|chef\w*|patient\w*|kund\w+|hund\w*|katzen?|kater\w*|seine?[rsnm]?|ihre?[rsnm]?|jemand\w*|andere\w*|"
+    r"madre|padre|mamá|papá|abuel[oa]s?|hij[oa]s?|herman[oa]s?|espos[oa]|marido|mujer|novi[oa]|amig[oa]s?|prim[oa]|tí[oa]|vecin[oa]|jef[ea]|pacientes?|"
+    r"perr[oa]s?|gat[oa]s?|su|sus|otr[oa]s?|alguien|suegr[oa]|niet[oa]|sobrin[oa]|"
+    r"mère|père|maman|fils|fille|frère|sœur|soeur|mari|femme|copain|copine|ami[es]?|voisine?|patiente?|chiens?|chienne|chatt?e?s?|sa|ses|leurs?|autre|"
+    r"mamma|babbo|figli[oa]|fratello|sorella|moglie|marito|amic[oa]|nonn[oa]|zi[oa]|cugin[oa]|cane|gatt[oa]|paziente|suo[i]?|sua|sue|altr[oa]|"
+    r"mãe|pai|filh[oa]|irmão|irmã|avó|avô|cachorr[oa]|seu|seus|suas|vizinh[oa]|outr[oa])\b"
+    r"|엄마|아빠|아버지|어머니|남편|아내|와이프|친구|언니|오빠|누나|동생|아들|딸|할머니|할아버지|이웃|환자|동료|다른|母|父|妻|夫|友達|友人|息子|娘|兄|姉|弟|妹|隣|患者|同僚|彼|他の|別の|妈|爸|朋友|儿子|女儿|老公|老婆|哥|姐|邻居|病人|同事|他|她|另",
+    re.IGNORECASE,
+)
+_WHOSE = re.compile(
+    r"(?<!\w)(?P<who>(?!(?:it|let|here|that|what|there|today|yesterday|this|who|how)['’])[^\W\d_]+)['’](?:s\b|(?=\s))",
+    re.I,
+)
+_REPORT_OF = re.compile(
+    r"(?P<who>(?:\b(?:my|our|the) )?[^\W\d_]+)['’]s? (?:(?:latest|last|new|recent|annual|lab|blood|test|urine|vet)\s)*(?:results?|reports?|blood ?work|labs|panel|values)\b",
+    re.IGNORECASE,
+)
+_MY_REPORT = re.compile(
+    r"\bmy (?:(?:latest|last|new|newest|recent|annual|yearly|own|full|lab|laboratory|blood|test|urine|cholesterol|lipid|thyroid|health|medical|check-?up|routine)\s)*"
+    r"(?:results?|reports?|blood ?work|labs|panel|blood values|lab values)\b"
+    r"|\bmeine[nr]?\s(?:(?:neue|letzte|aktuelle|heutige)\w*\s)?(?:blutwerte|laborwerte|laborergebnisse|blutbild|laborbefund|befunde?)\b"
+    r"|\bmis?\s(?:(?:últim|nuev)\w+\s)?(?:resultados|análisis|analítica)\b|\bmes\s(?:derni\w+\s|nouv\w+\s)?(?:résultats|analyses)\b"
+    r"|\b(?:i miei|le mie)\s(?:ultim\w\s|nuov\w\s)?(?:risultati|esami|analisi)\b|\b(?:meus|minhas)\s(?:últim\w+\s)?(?:resultados|exames|análises)\b"
+    r"|(?<![가-힣])(?:제|내|저의|나의)\s?(?:혈액 ?)?검사 ?결과|(?:私|僕)の(?:血液)?検査結果|我的?(?:化验|检查结果)",
+    re.IGNORECASE,
+)
+_UNREAL = re.compile(
+    r"\b(?:if|suppos\w+|imagin\w+|example|e\.g|hypothetical\w*|article|stor(?:y|ies)|novel|fiction\w*|sample|template|pretend|reference|"
+    r"wenn|falls|beispiel|ejemplo|exemple|esempio|exemplo)\b|예를|例",
+    re.IGNORECASE,
+)
+_AMBIGUOUS = frozenset(("alt", "ast", "psa", "t3", "t4"))  # also a key, a card, a program, a form
+_CUE = re.compile(
+    r"\b(?:tests?|tested|blood|levels?|results?|labs?|thyroid|liver|prostate|blood ?work|\w*wert\w*|blut\w*|labor\w*|leber\w*|sangre|nivel|análisis|analítica|"
+    r"sang|taux|sangue|livello|valor|exame)\b|수치|검사|혈액|検査|値|血",
+    re.IGNORECASE,
+)
+_FOLLOWS = re.compile(
+    r"[ \t]+(?!(?:and|but|on|in|at|this|last|yesterday|today|from|when|after|before|with|while|which|then|now|to|or|again|since|back|so|"
+    r"und|aber|am|im|vom|bei|war|dann|gestern|heute|seit|auf|y|pero|el|en|ayer|hoy|de|del|la|et|le|mais|hier|e|il|ieri|oggi|em|ontem|hoje|high|low|h|l|normal)\b)"
+    r"[A-Za-zÀ-ÿ]{2,}",
+    re.IGNORECASE,
+)
+_MOVED = re.compile(
+    r"\b(?:went|rose|fell|dropped|climbed|increased|decreased|improved|up|down|stieg|sank|subió|bajó|passé)\b(?!.*\b(?:to|at|from|auf|von|a|à|de)\b)",
+    re.I,
+)
+_FROM = re.compile(r"\b(?:from|von|desde)\s*$", re.IGNORECASE)
+_GOES_ON = re.compile(r"(?:\s|,|&|\band\b|\bund\b|\by\b|\bet\b|\be\b)+", re.IGNORECASE)
+_MONTH = (
+    r"(?:jan(?:uar\w*|vier)?|ene(?:ro)?|feb\w*|f[eé]vrier|mar(?:ch|s|zo)?|märz|apr\w*|avril|abril|may|mai|mayo|june?|juni|junio|july?|juli|julio|"
+    r"aug\w*|ago\w*|sep\w*|oct\w*|okt\w*|nov\w*|dec\w*|dez\w*|dic\w*)\b"
+)
+_DAY_WORDS = re.compile(
+    rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?(?:{_MONTH})|(?<!\d )\b(?:{_MONTH})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?![./,]?\d)",
+    re.IGNORECASE,
+)
+MAX_RESULTS = 100  # more in a message are a table of data
 _PRONOUN = re.compile(r"\b(?P<who>her|his|its|their)\s+(?:(?:last|latest|new|first|fasting)\s+)*$", re.IGNORECASE)
 _YEAR = re.compile(r"\d{4}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 _PLACES = {"weight": (0, 999), "temperature": (30, 112)}
@@ -73,6 +144,7 @@ class TestResult:
     end: int
     person: MentionedPerson
     at_ms: int | None
+    dated_behind: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,52 +201,159 @@ def read_results(
         return
     names, heading, _ = _table()
     pieces = [_Piece(span.of(text), span.start, times(span.of(text))) for span in split_pieces(text, MAX_PIECE)]
-    report = heading.search(text) is not None
     held: TimeSpan | None = None
-    own: MentionedPerson | None = None
+    report, strange = False, False
+    holder = None if people.of_user else people.patient()
+    count = 0
     for piece in pieces:
         found = [one for one in names.finditer(piece.text)]
-        heads = heading.search(piece.text) is not None or not found
-        if heads and piece.dates and report:
+        head = piece.text[: found[0].start()] if found else piece.text
+        heads = heading.search(head) is not None
+        if heads:
+            report = True
+            holder = _holder(head, people, strange)
+        elif report and not found and _strangers(piece.text, people):
+            holder = None
+        if (heads or (report and not found)) and piece.dates:
             before = [span for span in piece.dates if not found or span.start < found[0].start()]
             held = before[0] if before else held
-        if not found or piece.text.rstrip().endswith(("?", "？")):
-            own = own if found == [] else None
+        strange = strange or _strangers(head, people)
+        if not found or piece.text.rstrip().endswith(("?", "？")) or (at is not None and _misdated(piece)):
             continue
-        own = _owner(piece.text, *found[0].span(), people, own, report)
-        for at_name, name in enumerate(found):
-            here = _owner(piece.text, *name.span(), people, own, report)
-            end = found[at_name + 1].start() if at_name + 1 < len(found) else len(piece.text)
-            if here is not None and not _CLAIMS_NOTHING.search(piece.text[: name.start()]):
-                yield from _values(piece, name, end, here, held, at)
+        for one in _in_piece(piece, found, people, (report, holder), held, at):
+            count += 1
+            if count > MAX_RESULTS:
+                return
+            yield one
+
+
+def _in_piece(
+    piece: _Piece,
+    found: Sequence[re.Match[str]],
+    people: Mentions,
+    report: tuple[bool, MentionedPerson | None],
+    held: TimeSpan | None,
+    at: datetime | None,
+) -> list[TestResult]:
+    """Return the results of a sentence; values that are counted up share the day behind the last of them."""
+    read: list[TestResult] = []
+    own, last = report[1], 0
+    shares: list[TestResult] = []
+    for at_name, name in enumerate(found):
+        own = _owner(piece.text, last, *name.span(), people, own)
+        end = found[at_name + 1].start() if at_name + 1 < len(found) else len(piece.text)
+        here: list[TestResult] = []
+        if own is not None and not _CLAIMS_NOTHING.search(piece.text[: name.start()]):
+            here = list(_values(piece, name, end, own, held, at, in_report=report[0]))
+        if here and shares and here[0].at_ms is not None and here[0].dated_behind:
+            read = [replace(one, at_ms=here[0].at_ms) if one in shares else one for one in read]
+        goes_on = here and _GOES_ON.fullmatch(piece.text, here[-1].end - piece.offset, end)
+        shares = [*shares, *here] if goes_on and here[-1].at_ms is None else []
+        read += here
+        last = name.end()
+    return read
+
+
+def _misdated(piece: _Piece) -> bool:
+    """Whether a sentence names a day that there is not, such as 30 February."""
+    return any(
+        not any(span.start <= found.start() and found.end() <= span.end for span in piece.dates)
+        for found in _DAY_WORDS.finditer(piece.text)
+    )
+
+
+def _holder(head: str, people: Mentions, strange: bool) -> MentionedPerson | None:
+    """Return whose results follow a heading; None when that is not sure."""
+    if _UNREAL.search(head):
+        return None
+    whose = _REPORT_OF.search(head)
+    if whose is not None:
+        rest = head[: whose.start()] + head[whose.end() :]
+        return None if _strangers(rest, people) else _whom(people, whose["who"])
+    if strange or _strangers(head, people):
+        return None
+    if people.of_user:
+        return ME if _MY_REPORT.search(head) else None
+    return ME if _MY_REPORT.search(head) else people.patient()
+
+
+def _whom(people: Mentions, words: str) -> MentionedPerson | None:
+    """Resolve words; the name of whom the conversation is about is known without being told."""
+    here, name = people.patient(), re.sub(r"['’]s?$", "", words.strip()).casefold()
+    return here if here is not None and name in (here.label.casefold(), here.subject) else people.whom(words)
+
+
+def _strangers(text: str, people: Mentions) -> bool:
+    """Whether a text speaks of anybody but the one whom the conversation is about."""
+    here = people.patient()
+    for found in _OTHERS.finditer(text):
+        word = found.group().casefold()
+        if here is None:
+            return True
+        if word in _THIRD:
+            continue
+        meant = _whom(people, f"my {word}") or _whom(people, f"the {word}")
+        if meant is None or meant.subject != here.subject:
+            return True
+    for found in _WHOSE.finditer(text):
+        if not found["who"].islower():
+            meant = _whom(people, found["who"])
+            if here is None or meant is None or meant.subject != here.subject:
+                return True
+    return False
+
+
+_THIRD = frozenset(
+    "he she they his her hers their him them seine seiner seines seinen seinem sein ihr ihre ihrer ihres ihren ihrem su sus sa ses leur leurs "
+    "suo suoi sua sue seu seus suas".split()
+)
 
 
 def _owner(
-    text: str, start: int, end: int, people: Mentions, before: MentionedPerson | None, report: bool
+    text: str, last: int, start: int, end: int, people: Mentions, before: MentionedPerson | None
 ) -> MentionedPerson | None:
     """Return whose result begins at a place; None when that is not known."""
     prefix = text[:start]
+    of_whom = _OF_WHOM.match(text, end)
+    if of_whom is not None:
+        named = _whom(people, of_whom["who"])
+        if not (named is None and _FIRST_PERSON.search(prefix)):
+            return None if named is None or named.is_self else named
+        return None
     if _FIRST_PERSON.search(prefix):
         return ME
     whose = _OWNER.search(prefix)
     if whose is not None:
-        return people.whom(whose["who"])
-    near = prefix + (_OF_WHOM.match(text, end) or [""])[0]
-    others = {person.subject: person for name in people.names if (person := _named(people, name, near)) is not None}
+        return _whom(people, whose["who"])
+    others = {person.subject: person for name in people.names if (person := _named(people, name, prefix)) is not None}
+    pronoun = _PRONOUN.search(prefix)
+    if _strangers(text[last:start], people):
+        if pronoun is None or others or not people.of_user:
+            return next(iter(others.values())) if len(others) == 1 and _only_names(prefix, people, others) else None
     if others:
         return next(iter(others.values())) if len(others) == 1 else None
-    pronoun = _PRONOUN.search(prefix)
     if pronoun is not None:
-        return people.whom(pronoun["who"])
-    if not people.of_user:
-        return people.patient()
-    return before if before is not None else ME if report else None
+        return _whom(people, pronoun["who"])
+    if not people.of_user and re.search(
+        r"\b(?:i|ich|yo|je|io|eu)\b(?:['’]\w+)? (?:had|have|hatte|habe|tuve|tengo|ai|ho|tive)",
+        text[last:start],
+        re.IGNORECASE,
+    ):
+        return None
+    return before
+
+
+def _only_names(text: str, people: Mentions, others: dict[str, MentionedPerson]) -> bool:
+    """Whether all people in a text are the one that it names."""
+    words = [*(m.group() for m in _OTHERS.finditer(text) if m.group().casefold() not in _THIRD)]
+    meant = [_whom(people, f"my {word}") for word in words]
+    return all(one is not None and one.subject in others for one in meant)
 
 
 def _named(people: Mentions, name: str, text: str) -> MentionedPerson | None:
     if name.casefold() == SELF or not re.search(rf"(?<![^\W_]){re.escape(name)}s?(?![a-zà-ÿ])", text, re.IGNORECASE):
         return None
-    person = people.whom(name)
+    person = _whom(people, name)
     return None if person is None or person.is_self else person
 
 
@@ -185,13 +364,14 @@ def _values(
     person: MentionedPerson,
     held: TimeSpan | None,
     at: datetime | None,
+    *,
+    in_report: bool,
 ) -> Iterator[TestResult]:
     """Yield the values behind one name: the first, and further ones that have days of their own."""
     key = _table()[2][name.group().casefold()]
     dates = [span for span in piece.dates if span.relation == "at" and span not in piece.used]
-    last, found = name.end(), list[re.Match[str]]()
-    of_whom = _OF_WHOM.match(piece.text, last)
-    last = of_whom.end() if of_whom else last
+    of_whom = _OF_WHOM.match(piece.text, name.end())
+    last, found, moved = of_whom.end() if of_whom else name.end(), list[re.Match[str]](), False
     for value in _VALUE.finditer(piece.text, last, end):
         if any(span.start <= value.start() < span.end for span in dates):
             continue
@@ -199,20 +379,49 @@ def _values(
         for span in reversed([one for one in dates if last <= one.start and one.end <= value.start()]):
             between = between[: span.start - last] + between[span.end - last :]
         o_clock = between.strip().lower() == "at" and value.group().isdigit()
+        counts = value["unit"] is None and _FOLLOWS.match(piece.text, value.end())
+        if counts and not any(0 <= span.start - value.end() <= 4 for span in dates):
+            return
+        if re.search(r"(?<!-)[<>≤≥]\s*$", between) or _MOVED.search(between):
+            return
         if o_clock or not _GLUE.fullmatch(between) or not _fits(key, value):
             break
+        moved = moved or (not found and _FROM.search(between) is not None)
+        if not found and key in _AMBIGUOUS and not _is_measured(piece, name, between, value, person, in_report):
+            return
         found.append(value)
         last = value.end()
     days = _days(piece, found, dates, name, end)
-    if None in days[1:] or (len(days) > 1 and days[0] is None):
-        found, days = found[:1], days[:1]
+    if moved and (len(found) < 2 or None in days):
+        found, days = (found[-1:], days[-1:]) if len(found) > 1 else ([], [])
+    elif None in days and len(found) > 1:
+        return  # which one holds?
     for value, day in zip(found, days, strict=True):
         start = piece.offset + name.start()
         stop = piece.offset + max(value.end(), day.end if day is not None and day.start >= name.start() else 0)
         if day is not None and day.start > name.start():
             piece.used.append(day)
         taken = _past(day if day is not None else held, at)
-        yield TestResult(key, name.group(), value.group().strip(), start, stop, person, taken)
+        if taken is None and at is not None and (day or held) is not None:
+            continue  # no sample is of a day to come
+        behind = day is not None and day.start >= value.end()
+        yield TestResult(key, name.group(), _written(value), start, stop, person, taken, behind)
+
+
+def _is_measured(
+    piece: _Piece, name: re.Match[str], between: str, value: re.Match[str], person: MentionedPerson, in_report: bool
+) -> bool:
+    """Whether a name that means other things, too, is that of a test here."""
+    if in_report or value["unit"] or _CUE.search(piece.text):
+        return True
+    others = sum(1 for one in _table()[0].finditer(piece.text) if _table()[2][one.group().casefold()] not in _AMBIGUOUS)
+    if others:
+        return True
+    return not person.is_self and bool(piece.dates or re.search(r"[^\W\d_]", between))
+
+
+def _written(value: re.Match[str]) -> str:
+    return re.sub(r" (?:over|zu|sobre) ", "/", value.group(), flags=re.IGNORECASE).strip()
 
 
 def _days(
@@ -240,8 +449,8 @@ def _is_near(between: str) -> bool:
 
 def _fits(key: str, value: re.Match[str]) -> bool:
     if key == "blood_pressure":
-        return "/" in value.group()
-    if "/" in value.group().split(" ")[0].split("g")[0].split("m")[0]:
+        return "/" in _written(value)
+    if "/" in _written(value).split(" ")[0].split("g")[0].split("m")[0]:
         return False
     unit = value["unit"] or ""
     if key in _NEEDS_UNIT and not _WEIGHT_UNITS.fullmatch(unit):
@@ -282,100 +491,143 @@ class CareEvent:
     said_at: datetime
 
 
-_CLAUSE = re.compile(r"[,;]|\b(?:and|but|und|aber|y|pero|et|mais|ma|mas)\b", re.IGNORECASE)
-_OF_USER = re.compile(
-    r"\b(?:i|i['’]ve|i['’]m|me|my|ich|mich|meine?|bin|yo|me|mi|fui|je|j['’]ai|mon|ma|mio|mia|sono|minha|meu|eu)\b|제가|저는|나는|내|私|我",
+_DAY, _PREPOSITION = "¤", r"(?:on|in|back in|at|for|last|around|am|im|vom|el|en|le|il|nel|em|para el|da|pour le|per il)"
+_CLAUSE = re.compile(
+    r"[,;()]|\s[-–—]\s|\b(?:and|but|because|so|when|while|after|before|where|und|aber|weil|denn|als|y|pero|porque|cuando|et|mais|quand|ma|quando|mas)\b",
     re.IGNORECASE,
 )
 _NEVER_DONE = re.compile(
-    r"\b(?:not|never|cancel\w*|skipp\w*|missed|refus\w*|postponed|wants?|would|could|should|if|maybe|might|read|article|story|dream\w*"
-    r"|nicht|kein\w*|abgesagt|soll\w*|no|nunca|ne|pas|jamais|annul\w*|non|mai|não)\b|n['’]t\b|않|안 |못|ない|没|未|不",
+    r"\b(?:not|never|cancel\w*|skipp\w*|missed|refus\w*|declin\w*|offer\w*|forg[eo]t\w*|waiting|told|tells|said|says|supposed|advis\w*|consider\w*|thought|think|"
+    r"postponed|wants?|would|could|should|if|maybe|perhaps|might|may(?! \d)(?= have)|must|almost|nearly|read|article|story|novel|film|movie|game|dream\w*|imagin\w*|"
+    r"suppose|pretend|character|joking|wish\w*|hope[ds]?|until|unless|"
+    r"nicht|kein\w*|abgesagt|soll\w*|fast|vielleicht|wenn|falls|sagt\w*|no|nunca|casi|quizás?|si|dijo|ne|pas|jamais|annul\w*|presque|non|mai(?! \d)|se|forse|quasi|não)\b"
+    r"|n['’]t\b|않|안 |못|ない|没|未|不",
     re.IGNORECASE,
 )
-_KIN = re.compile(r"\b(?:my|our)\s+(?P<who>\w+)\s+(?:was|is|had|has|got|needs)\b", re.IGNORECASE)
-_STRANGER = re.compile(r"^(?P<who>[A-Z][a-z]+) (?:was|is|had|has|got|needs|wurde|fue|est|a été|è)\b")
-_POSSESSOR = re.compile(r"(?P<who>(?:\b(?:my|our|the) )?\w+)['’]s\s")
-_BARE_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_WORD = re.compile(r"(?<!\?P)<(\w+)>")
+_FOREIGN = re.compile(r"[가-힣ぁ-ヿ一-鿿]")
+_I_OR_WE = re.compile(r"(?<![가-힣])(?:제가|저는|나는|내가|우리)|私|僕|俺|我")
+_BARE_YEAR = re.compile(r"(?<!\d)(?<!\d[.,])(?:19|20)\d\d(?!\d|[.,]\d| ?[%€$£])")
 
 
 @lru_cache(maxsize=1)
-def _care() -> dict[str, dict[str, re.Pattern[str]]]:
+def _care() -> dict[str, tuple[re.Pattern[str], re.Pattern[str] | None, list[tuple[bool, re.Pattern[str]]]]]:
+    """Return of each kind of care its words, what is vaccinated against, and whole clauses: due or not, as they are said."""
     data = tomllib.loads((files(__package__) / "patterns" / "results.toml").read_text(encoding="utf-8"))
-    return {
-        kind: {name: re.compile(words, re.IGNORECASE) for name, words in one.items()}
-        for kind, one in data["care"].items()
-    }
+    shared, read = data["clause"], {}
+    when = rf"(?:(?:{_PREPOSITION} )?(?:the )?{_DAY})"
+    for kind, one in data["care"].items():
+        words = shared | {name: text for name, text in one.items() if name != "is"} | {"day": when}
+        forms: list[tuple[bool, re.Pattern[str]]] = []
+        for due in (False, True):
+            for form in data["forms"]["due" if due else "done"]:
+                if "<noun>" in form and "noun" not in one:
+                    continue
+                while word := _WORD.search(form):  # a word may stand for others
+                    form = form.replace(word.group(), f"(?:{words[word[1]]})")
+                forms.append((due, re.compile(rf"(?:{form})[\s.!]*", re.IGNORECASE)))
+        against = re.compile(one["against"], re.IGNORECASE) if "against" in one else None
+        read[kind] = (re.compile(one["is"], re.IGNORECASE), against, forms)
+    return read
 
 
 def may_hold_care(text: str) -> bool:
     """Whether a text names a vaccination, a neutering or an operation."""
-    return any(one["is"].search(text) for one in _care().values())
+    return any(words.search(text) for words, _, _ in _care().values())
 
 
 def read_care(
     text: str, people: Mentions, at: datetime, times: Callable[..., Sequence[TimeSpan]]
 ) -> Iterator[CareEvent]:
-    """Yield what was done or is due, where a sentence names its day; see `read_results`."""
+    """Yield what was done or is due, where a clause says of whom, and names its day; see `read_results`."""
+    count = 0
     for span in split_pieces(text, MAX_PIECE):
         piece = span.of(text)
+        if count >= MAX_RESULTS:
+            return
         if piece.rstrip().endswith(("?", "？")) or _NEVER_DONE.search(piece):
             continue
-        for kind, one in _care().items():
-            found = one["is"].search(piece)
-            if found is None:
+        for kind, (words, against, forms) in _care().items():
+            found = words.search(piece)
+            read = _read_clause(kind, piece, found, forms, people, at, times) if found else None
+            if found is None or read is None:
                 continue
-            due = one["due"].search(piece) is not None
-            day = _day_of(piece, found, at, times(piece, ahead=due), due=due)
-            person = _cared_for(piece, found.start(), people)
-            if person is None or day is None:
-                continue
+            due, day, person, first, last = read
             start, end = min(found.start(), day.start), max(found.end(), day.end)
-            if len(_CLAUSE.findall(piece[start:end])) > 1:
-                continue
-            against = one["against"].search(piece) if "against" in one else None
-            what = next(filter(None, against.groups()), "").lower() if against else ""
+            named = against.search(piece, first, last) if against else None
+            what = next(filter(None, named.groups()), "").lower() if named else ""
             if kind == "operation":
                 what = _TRAILING.sub("", piece[found.start() : day.start]) or found.group()
+            count += 1
             yield CareEvent(kind, what, due, span.start + start, span.start + end, person, day, at)
             break
+
+
+def _read_clause(
+    kind: str,
+    piece: str,
+    found: re.Match[str],
+    forms: Sequence[tuple[bool, re.Pattern[str]]],
+    people: Mentions,
+    at: datetime,
+    times: Callable[..., Sequence[TimeSpan]],
+) -> tuple[bool, TimeSpan, MentionedPerson, int, int] | None:
+    """Return whether it is due, the day, the person and the ends of the clause; None unless all are sure."""
+    for due in (False, True):
+        days = _days_of(piece, times(piece, ahead=due))
+        cuts = [cut for cut in _CLAUSE.finditer(piece) if not any(d.start <= cut.start() < d.end for d in days)]
+        first = max((cut.end() for cut in cuts if cut.end() <= found.start()), default=0)
+        last = min((cut.start() for cut in cuts if cut.start() >= found.end()), default=len(piece))
+        own = [day for day in days if first <= day.start and day.end <= last]
+        if len(own) != 1:
+            continue
+        day = own[0]
+        clause = " ".join(f"{piece[first : day.start]} {_DAY} {piece[day.end : last]}".split())
+        person: MentionedPerson | None = None
+        if _FOREIGN.search(clause):
+            here = people.patient()
+            sure = here is not None and not _I_OR_WE.search(clause) and not _strangers(clause, people)
+            person, is_due = (here if sure else None), bool(re.search("예정|맞아야|予定|到期|该打", clause))
+        else:
+            match = next(((d, m) for d, form in forms if d == due and (m := form.fullmatch(clause))), None)
+            person, is_due = (_cared_for(kind, match[1], people) if match else None), due
+        held = _held_day(day, at, due=due)
+        if person is not None and held is not None and is_due == due:
+            return due, held, person, first, last
+    return None
 
 
 _TRAILING = re.compile(r"(?:\s+(?:on|in|at|from|back|am|im|el|en|le|il|nel|em))*\s*$", re.IGNORECASE)
 
 
-def _day_of(piece: str, found: re.Match[str], at: datetime, times: Sequence[TimeSpan], *, due: bool) -> TimeSpan | None:
-    """Return the day nearest to a word: one to come of what is due, a past one of what was done."""
+def _days_of(piece: str, times: Sequence[TimeSpan]) -> list[TimeSpan]:
+    """Return the days of a sentence; where it has none, its year."""
     days = [day for day in times if day.relation == "at"]
-    year = _BARE_YEAR.search(piece) if not days else None
-    if year is not None:
+    for year in () if days else _BARE_YEAR.finditer(piece):
         first, last = datetime(int(year.group()), 1, 1, tzinfo=UTC), datetime(int(year.group()) + 1, 1, 1, tzinfo=UTC)
-        days = [TimeSpan(year.start(), year.end(), year.group(), to_ms(first), to_ms(last), "year")]
-    if not days:
-        return None
-    day = min(days, key=lambda day: abs(day.start - found.end()))
+        days.append(TimeSpan(year.start(), year.end(), year.group(), to_ms(first), to_ms(last), "year"))
+    return days
+
+
+def _held_day(day: TimeSpan, at: datetime, *, due: bool) -> TimeSpan | None:
     if due:
         return day if day.to_ms > to_ms(at) else None
     past = _past(day, at)
     return None if past is None else replace(day, from_ms=past, to_ms=past + day.to_ms - day.from_ms)
 
 
-def _cared_for(piece: str, start: int, people: Mentions) -> MentionedPerson | None:
-    kin, owner, stranger = _KIN.search(piece), _POSSESSOR.search(piece[:start]), _STRANGER.search(piece)
-    if kin is not None and people.relation(kin["who"]) is not None:
-        return people.whom(f"my {kin['who']}")
-    if owner is not None:
-        return people.whom(owner["who"])
-    others = {person.subject: person for name in people.names if (person := _named(people, name, piece)) is not None}
-    if others:
-        return next(iter(others.values())) if len(others) == 1 else None
-    if stranger is not None and stranger["who"].lower() not in _PRONOUNS:
-        return None
-    if not people.of_user:
+def _cared_for(kind: str, clause: re.Match[str], people: Mentions) -> MentionedPerson | None:
+    """Return of whom a clause speaks; nobody neuters a user."""
+    groups = clause.groupdict()
+    if groups.get("me"):
+        return None if kind == "neutering" else ME
+    who = (groups.get("who") or "").strip()
+    if not who:
         return people.patient()
-    before = piece[:start].rpartition(",")[2][-60:]
-    return ME if _OF_USER.search(before) else None
-
-
-_PRONOUNS = frozenset(
-    "she he it they i we ich wir je nous yo eu io sie er es ella él elle il lei lui this that".split()
-)
+    person = _whom(people, who)
+    kin = re.fullmatch(r"((?:my|our|meine?|mi|ma|mon) (\w+))(?: [^\W\d_]+)?", who, re.IGNORECASE)
+    if kin is not None and (people.relation(kin[2]) or "") in UNIQUE:
+        person = people.whom(kin[1])
+    elif kin is not None and kin[0] == kin[1] and not people.knows(kin[2]):
+        return None  # one may have several
+    return None if person is None or person.is_self else person

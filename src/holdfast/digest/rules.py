@@ -11,6 +11,7 @@ little rather than wrongly: the summaries and search hold the rest.  Pure: no cl
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -28,7 +29,7 @@ from .authorship import BLANK, masked
 from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
-from .results import CareEvent, TestResult, may_hold_care, may_hold_results, read_care, read_results
+from .results import MAX_PIECE, CareEvent, TestResult, may_hold_care, may_hold_results, read_care, read_results
 from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
@@ -94,9 +95,12 @@ def _with_results(
     """Return what was read with results of tests and care, which take the place of what was read in the same words."""
     rules, text, at = _rules_for(content, language_code)[0], masked(content), message.at
     read: list[Candidate] = []
+    sentences = list(split_pieces(text, MAX_PIECE))
+    starts = [span.start for span in sentences]
 
     def add(start: int, end: int, **fields: Any) -> None:
-        verdict = judge(rules, text, start, end, lead=False)
+        own = sentences[max(0, bisect_right(starts, start) - 1)]
+        verdict = judge(rules, own.of(text), start - own.start, end - own.start, lead=False)
         if verdict is not None and verdict.modality == "asserted" and BLANK not in text[start:end]:
             quote = message.content[start:end]
             base = Candidate(
@@ -121,6 +125,12 @@ def _with_results(
             subject=care.person.subject,
         )
     keys = {one.key for one in read}
+    booked = [one for one in found if one.category == "appointment"]
+    read = [
+        one
+        for one in read
+        if one.key != "operation" or one.category != "appointment" or not any(_overlap(one, other) for other in booked)
+    ]  # the same appointment
     kept = [
         one
         for one in found
