@@ -163,6 +163,7 @@ def test_the_users_own_need_a_word_that_says_so(text: str, known: list[str]) -> 
         "My ALT 45 key is broken.",
         "My glucose: 5 readings",
         "My ferritin > 100",
+        "I had surgery next Monday.",
     ],
 )
 def test_what_is_not_surely_of_the_user_is_not_the_users(text: str) -> None:
@@ -171,7 +172,12 @@ def test_what_is_not_surely_of_the_user_is_not_the_users(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["The other dog had T4 5.0.", "I was vaccinated in 2021.", "The vet report for the neighbour's dog: ALT 300."],
+    [
+        "The other dog had T4 5.0.",
+        "Max had a T4 of 5.0 on Monday.",
+        "I was vaccinated in 2021.",
+        "The vet report for the neighbour's dog: ALT 300.",
+    ],
 )
 def test_what_is_not_surely_of_a_pet_is_not_the_pets(text: str) -> None:
     assert told(text) == []

@@ -20,7 +20,7 @@ from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..text.dates import TimeSpan
 from ..text.sentences import split_pieces
-from .mentions import ME, UNIQUE, MentionedPerson, Mentions
+from .mentions import ME, UNIQUE, MentionedPerson, Mentions, is_name
 
 MAX_PIECE = 600
 CATEGORY = "health"
@@ -334,6 +334,9 @@ def _owner(
         return next(iter(others.values())) if len(others) == 1 else None
     if pronoun is not None:
         return _whom(people, pronoun["who"])
+    named_there = None if people.of_user else _NAMED.search(prefix)
+    if named_there is not None and is_name(named_there["who"]) and named_there["who"] not in _NO_NAMES:
+        return _whom(people, named_there["who"]) or _whom(people, named_there["who"].removesuffix("s"))
     if not people.of_user and re.search(
         r"\b(?:i|ich|yo|je|io|eu)\b(?:['’]\w+)? (?:had|have|hatte|habe|tuve|tengo|ai|ho|tive)",
         text[last:start],
@@ -341,6 +344,12 @@ def _owner(
     ):
         return None
     return before
+
+
+_NAMED = re.compile(
+    r"\b(?P<who>[A-ZÀ-Þ][a-zà-ÿ]+)(?:,? (?:had|has|got|hat|hatte|tiene|tuvo|a|avait|ha|aveva|tem|teve)(?: an?| eine?n?)?|:)? *$"
+)
+_NO_NAMES = frozenset(("Free", "Total", "Serum", "El", "Le", "La", "Il", "Der", "Die", "Das", "Ihr", "Sein", "Su"))
 
 
 def _only_names(text: str, people: Mentions, others: dict[str, MentionedPerson]) -> bool:
@@ -468,7 +477,8 @@ def _past(span: TimeSpan | None, at: datetime | None) -> int | None:
         return None
     if span.from_ms <= to_ms(at):
         return span.from_ms
-    if _YEAR.search(span.words) or span.grain not in ("day", "month"):
+    undated = span.grain == "day" and not any(map(str.isdigit, span.words))  # "next Monday"
+    if undated or _YEAR.search(span.words) or span.grain not in ("day", "month"):
         return None
     first = from_ms(span.from_ms)
     try:
