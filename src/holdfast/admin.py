@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -142,14 +142,8 @@ class Admin:
         span = self.users(limit=checked_count("users", users), after=after)
         if not span or not wanted:
             return FoundAcross((), (), None)
-        facts, talks = self._engine.store.containing(wanted, after or ("", "", ""), span[-1], limit=limit + 1)
-        ends = [end for end in (_last_whole([row[0] for row in found], limit) for found in (facts, talks)) if end]
-        end = min(ends, default=span[-1])
-        return FoundAcross(
-            tuple(row for row in facts if row[0] <= end)[:limit],
-            tuple(row for row in talks if row[0] <= end)[:limit],
-            end if ends or len(span) == users else None,
-        )
+        facts, talks, end = self._engine.store.containing(wanted, after or ("", "", ""), span[-1], limit=limit)
+        return FoundAcross(tuple(facts), tuple(talks), end or (span[-1] if len(span) == users else None))
 
     def metrics(
         self,
@@ -797,10 +791,3 @@ class Operations:
     def stop(self, operation_id: str) -> bool:
         """Stop it before its next part; ``False`` when it has ended or there is none."""
         return self._store.stop_operation(operation_id)
-
-
-def _last_whole(owners: Sequence[UserKey], limit: int) -> UserKey | None:
-    """Return up to whom *limit* rows show all, where there are more; of one with too many rows only the first are shown."""
-    if len(owners) <= limit:
-        return None
-    return next((owner for owner in reversed(owners) if owner != owners[-1]), owners[-1])

@@ -317,14 +317,15 @@ class Store:
 
     def containing(
         self, words: Sequence[str], after: UserKey, last: UserKey, *, limit: int
-    ) -> tuple[list[tuple[UserKey, str]], list[tuple[UserKey, str, str]]]:
+    ) -> tuple[list[tuple[UserKey, str]], list[tuple[UserKey, str, str]], UserKey | None]:
         """
         Return the facts whose texts, and the conversations whose names hold the words, of the users from behind *after* to *last*.
 
-        By owner; of a fact its owner and id, of a conversation its owner, subject and name.
+        By owner; of a fact its owner and id, of a conversation its owner, subject and name.  Where there are more, up to whom
+        these are all; of one user with too many the first.
         """
         names = ("org", "user_id", "bot", "last_org", "last_user", "last_bot")
-        span = dict(zip(names, (*after, *last), strict=True)) | {"limit": limit}
+        span = dict(zip(names, (*after, *last), strict=True)) | {"limit": limit + 1}
         texts = {"words": rows.compact_json([[word.lower(), word] for word in words])}
         name = " ".join(words)
 
@@ -333,9 +334,16 @@ class Store:
             return driver.run("facts_containing", span | texts), talks
 
         facts, talks = self.backend.read(look)
+        ends = [
+            end
+            for end in (_last_whole([(row[0], row[1], row[2]) for row in found], limit) for found in (facts, talks))
+            if end
+        ]
+        end = min(ends, default=last)
         return (
-            [((org, user, bot), fact) for org, user, bot, fact in facts],
-            [((org, user, bot), subject, talk) for org, user, bot, subject, talk in talks],
+            [((org, user, bot), fact) for org, user, bot, fact in facts if (org, user, bot) <= end][:limit],
+            [((org, user, bot), sub, talk) for org, user, bot, sub, talk in talks if (org, user, bot) <= end][:limit],
+            end if ends else None,
         )
 
     def users_with_faded(self, bounds: Mapping[str, int], *, limit: int = 1000) -> list[UserKey]:
@@ -729,3 +737,10 @@ def broken_rules(driver: Driver) -> list[Finding]:
         for rule, hint in HINTS.items()
         for row in driver.run(f"check_{rule}", {})
     ]
+
+
+def _last_whole(owners: Sequence[UserKey], limit: int) -> UserKey | None:
+    """Return up to whom *limit* rows show all, where there are more; of one with too many rows only the first are shown."""
+    if len(owners) <= limit:
+        return None
+    return next((owner for owner in reversed(owners) if owner != owners[-1]), owners[-1])
