@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from ..chromium import until
@@ -30,7 +32,7 @@ def test_by_keyboard_to_a_users_fact(fresh, visitor):
     page.keyboard.press("ArrowUp")
     expect(page.locator("#palette .found a").last).to_be_focused()
     page.keyboard.press("Enter")
-    page.wait_for_url("**/dashboard/users/priya#fact_*")
+    page.wait_for_url(re.compile(r"/dashboard/users/priya\?q=Lives%20in%20Seattle\.#fact_\w+$"))
     assert someone.watch.all == []
 
 

@@ -76,6 +76,10 @@ if (opener && dialog) {
     if (!to?.hash || to.pathname !== location.pathname) return;
     const target = document.getElementById(decodeURIComponent(to.hash.slice(1)));
     if (!target) return;
+    if (to.search !== location.search) { // the link would load the page anew to show that fact alone
+      event.preventDefault();
+      location.hash = to.hash;
+    }
     target.tabIndex = -1;
     setTimeout(() => target.focus());
   });
