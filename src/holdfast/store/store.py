@@ -326,7 +326,7 @@ class Store:
         """
         names = ("org", "user_id", "bot", "last_org", "last_user", "last_bot")
         span = dict(zip(names, (*after, *last), strict=True)) | {"limit": limit + 1}
-        texts = {"words": rows.compact_json([[word.lower(), word] for word in words])}
+        texts = {"each": rows.compact_json([[word.lower(), word] for word in words])}
         name = " ".join(words)
 
         def look(driver: Driver) -> tuple[list[Row], list[Row]]:

@@ -121,7 +121,7 @@ SELECT org, user_id, bot, id
   FROM fact
  WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
    AND valid_to IS NULL
-   AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(CAST(:words AS jsonb)) w (value)
+   AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(CAST(:each AS jsonb)) w (value)
                     WHERE replace(lower(text), w.value ->> 0, '') = lower(text)
                       AND replace(text, w.value ->> 1, '') = text)
  ORDER BY org, user_id, bot, subject, id

@@ -133,7 +133,7 @@ SELECT org, user_id, bot, id
   FROM fact
  WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
    AND valid_to IS NULL
-   AND NOT EXISTS (SELECT 1 FROM json_each(:words) w
+   AND NOT EXISTS (SELECT 1 FROM json_each(:each) w
                     WHERE replace(lower(text), json_extract(w.value, '$[0]'), '') = lower(text)
                       AND replace(text, json_extract(w.value, '$[1]'), '') = text)
  ORDER BY org, user_id, bot, subject, id
