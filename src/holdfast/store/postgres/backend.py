@@ -8,6 +8,7 @@ commits; writes of different users never wait for each other.
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
 import weakref
@@ -186,7 +187,7 @@ class PostgresBackend(Backend):
                     tries += 1
                     if tries == _TRIES:
                         raise
-                    time.sleep(_BACKOFF_S * 2**tries)
+                    time.sleep(_BACKOFF_S * 2**tries * random.uniform(0.5, 1.5))  # not all of them together again
                 except Gone as error:
                     self._connections.forget()
                     if error.at_commit or self._closed:
