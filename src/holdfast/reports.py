@@ -523,7 +523,7 @@ class Backlog:
 @dataclass(frozen=True, slots=True)
 class FoundAcross:
     """
-    What holds some words among the users that were looked through.
+    Facts and conversations that contain some words, of the users that were searched.
 
     ``facts`` are owners and ids of facts, ``conversations`` owners, subjects and names; ``after`` is the user behind whom
     the next look begins, ``None`` when all were looked through.

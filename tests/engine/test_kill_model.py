@@ -128,8 +128,8 @@ def test_a_kill_around_a_call_loses_and_doubles_nothing(
         assert covered == list(range(1, 2 * said + 1))
         walks = [f.key for f in user.facts() if f.key.startswith("walk_")]
         assert len(walks) == len(set(walks))
-        told_of = [(f.text, e.seq) for f in chat.episodes() for e in f.evidence]
-        assert len(told_of) == len(set(told_of))
+        parse_tool_uses = [(f.text, e.seq) for f in chat.episodes() for e in f.evidence]
+        assert len(parse_tool_uses) == len(set(parse_tool_uses))
         assert memory.jobs("dead") == []
         # a call is on record when it returns; those that the kills cut short may be missing, two at a time
         assert sum(usage.calls for usage in memory.usage()) >= answered - 2 * died

@@ -359,7 +359,7 @@ class Mem0Memory:
     def users(self) -> Row:
         """Return the users, agents, apps and runs that have memories of their own."""
         found = []
-        for number, owner in enumerate(self._everybody(), start=1):
+        for number, owner in enumerate(self._every_user(), start=1):
             (kind, name), *_ = Names.fields(owner, PLAIN).items()
             talks = self._user(owner).overview()
             times = [at for talk in talks for at in (talk.created_at, talk.last_at) if at is not None]
@@ -371,12 +371,12 @@ class Mem0Memory:
         return {"count": len(found), "next": None, "previous": None, "results": found}
 
     def reset(self) -> Row | None:
-        """Erase everybody of this org and this bot."""
-        for owner in self._everybody():
+        """Erase every user of this org and this bot."""
+        for owner in self._every_user():
             self._user(owner).erase()
         return None
 
-    def _everybody(self) -> list[str]:
+    def _every_user(self) -> list[str]:
         found, after = list[str](), None
         while page := self._memory.admin.users(limit=1_000, after=after):
             after = page[-1]
@@ -636,7 +636,7 @@ class Mem0Client(Mem0Memory):
         return super().delete_all(**_with(options, given))
 
     def delete_users(self, user_id: Any = None, agent_id: Any = None, app_id: Any = None, run_id: Any = None) -> Row:
-        """Erase a user, an agent, an app or a run; everybody when none is named."""
+        """Erase a user, an agent, an app or a run; every user when none is named."""
         named = {"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id}
         if not any(named.values()):
             super().reset()
@@ -645,7 +645,7 @@ class Mem0Client(Mem0Memory):
         return {"message": "Entity deleted successfully."}
 
     def reset(self) -> Row:
-        """Erase everybody."""
+        """Erase every user."""
         super().reset()
         return {"message": "Client reset successful. All users and memories deleted."}
 

@@ -627,7 +627,7 @@ def _held_day(day: TimeSpan, at: datetime, *, due: bool) -> TimeSpan | None:
 
 
 def _cared_for(kind: str, clause: re.Match[str], people: Mentions) -> MentionedPerson | None:
-    """Return of whom a clause speaks; nobody neuters a user."""
+    """Return the patient of a clause; ``None`` where none is known, or a user would be neutered."""
     groups = clause.groupdict()
     if groups.get("me"):
         return None if kind == "neutering" else ME

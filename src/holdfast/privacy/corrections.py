@@ -26,7 +26,7 @@ from ..reconcile.compare import in_first_person, repeats_all
 from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
 from ..reconcile.erase import inherit_end, reactivate
 from ..reconcile.learn import MatchHints, learn
-from ..reconcile.merging import add_quotes, merged_into, split_fact, told_of
+from ..reconcile.merging import add_quotes, merged_into, parse_tool_uses, split_fact
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope, checked_name
 from ..store import OF_USER, Derivation, FactOwner, FactRow, ReadView, Store, WriteView, effective_consent
@@ -240,7 +240,7 @@ class Corrections:
         """Return the attributes of a memory in the third person ("Works at Acme"), if they say all of it."""
         text = words.messages[0].content if words.messages else ""
         own = in_first_person(text)
-        if scope.subject not in (None, SELF) or own == text or told_of(text):
+        if scope.subject not in (None, SELF) or own == text or parse_tool_uses(text):
             return []  # what is said of a tool stays a sentence, which others about the tool are merged with
         read, _ = self.reader.claims(scope, replace(words, messages=[replace(words.messages[0], content=own)]))
         said = [one.candidate.text for one in read] + [

@@ -349,7 +349,7 @@ class _ChosenFacts:
 def _choose_facts(
     parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], query: Query, ids: Collection[str]
 ) -> _ChosenFacts | None:
-    """Lift the facts that the question calls by an alias, or that are *ids*; return what else tells which facts it means."""
+    """Lift the facts that the question calls by an alias, or that are *ids*; return what else names the facts that it means."""
     part = next((part for part in parts if part.kind == "fact"), None)
     if part is None:
         return None

@@ -280,7 +280,7 @@ def cluster_related(
 
 def cluster_tools(rows: Sequence[FactRow], apart: Sequence[frozenset[QuotePlace]]) -> list[tuple[Cluster, str]]:
     """Clusters of sentences about one tool that one sentence can say, each with that sentence."""
-    rows = [row for row in rows if told_of(row.fact.text)]
+    rows = [row for row in rows if parse_tool_uses(row.fact.text)]
 
     def near(i: int, j: int) -> bool:
         return bool(may_be_one([rows[i].fact.text, rows[j].fact.text]))
@@ -358,8 +358,8 @@ _USER = re.compile(r"(?:the )?user (?=uses |prefers )", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What a sentence tells of a tool: what it is used with and for, and over what it is preferred; empty for nothing."""
+class ToolUse:
+    """A tool as one clause describes it: used beside another, for a part of the work, preferred over a third."""
 
     tool: str
     uses: bool = False
@@ -368,8 +368,8 @@ class Told:
     less: str = ""
 
 
-def told_of(text: str) -> tuple[Told, ...]:
-    """Return what a sentence tells of one tool, clause by clause; empty where any word of it says something else."""
+def parse_tool_uses(text: str) -> tuple[ToolUse, ...]:
+    """Parse a sentence about one tool, clause by clause; empty where any word of it says something else."""
     plain = _USER.sub("", text.strip()).rstrip(".")
     found = []
     for clause in _NEXT.split(plain):
@@ -379,7 +379,7 @@ def told_of(text: str) -> tuple[Told, ...]:
         words = {name: word or "" for name, word in read.groupdict().items()}
         part = words.get("part", "")
         words["part"] = part if part.isupper() else part.lower()
-        found.append(Told(**words, uses="less" not in words))
+        found.append(ToolUse(**words, uses="less" not in words))
     return tuple(found) if len({one.tool for one in found}) == 1 else ()
 
 
@@ -391,32 +391,32 @@ def joined_text(sentences: Sequence[str]) -> str:
 
 def may_be_one(sentences: Sequence[str]) -> str:
     """Return one sentence for those about one tool; empty where they are not, or where one may replace another."""
-    parts = [told_of(sentence) for sentence in sentences]
-    if not all(parts) or len({one.tool for told in parts for one in told}) != 1:
+    parts = [parse_tool_uses(sentence) for sentence in sentences]
+    if not all(parts) or len({use.tool for uses in parts for use in uses}) != 1:
         return ""
-    all_told = [one for told in parts for one in told]
-    known = [_only(one.beside for one in all_told), _only(one.part for one in all_told if one.uses)]
-    less = _only(one.less for one in all_told)
-    if None in (*known, less) or not _are_of_one_use(all_told):
+    all_uses = [use for uses in parts for use in uses]
+    known = [_only(one.beside for one in all_uses), _only(one.part for one in all_uses if one.uses)]
+    less = _only(one.less for one in all_uses)
+    if None in (*known, less) or not _are_of_one_use(all_uses):
         return ""
     beside, part = known
-    tool = all_told[0].tool
+    tool = all_uses[0].tool
     used = f"Uses {tool}{beside and f' with {beside}'}{part and f' for {part} development'}"
-    clauses = [used] if any(one.uses for one in all_told) else []
+    clauses = [used] if any(one.uses for one in all_uses) else []
     text = ", ".join([*clauses, *([f"prefers {tool} over {less}"] if less else [])])
     stop = "." if all(sentence.rstrip().endswith(".") for sentence in sentences) else ""
     return text[:1].upper() + text[1:] + stop
 
 
-def _are_of_one_use(told: Iterable[Told]) -> bool:
-    """Whether no two tell of different uses: with one tool, and for one part that is not said to have it."""
-    return len({(one.beside, one.part) for one in told if one.beside or one.part}) < 2
+def _are_of_one_use(uses: Iterable[ToolUse]) -> bool:
+    """Whether no two uses differ: beside one tool at most, and for one part of the work at most."""
+    return len({(use.beside, use.part) for use in uses if use.beside or use.part}) < 2
 
 
 def _only(words: Iterable[str]) -> str | None:
-    """Return the one word that is told; empty for none, ``None`` for several."""
-    told = {word.casefold(): word for word in words if word}
-    return next(iter(told.values()), "") if len(told) < 2 else None
+    """Return the one word; empty for none, ``None`` for several."""
+    distinct = {word.casefold(): word for word in words if word}
+    return next(iter(distinct.values()), "") if len(distinct) < 2 else None
 
 
 def move_facts(view: WriteView, subject: str, into: str, now_ms: int) -> tuple[list[FactRow], list[FactRow]]:

@@ -27,7 +27,7 @@ def openmemory_tools(memory: Memory, identify: Identify) -> MCPServer[Any]:
         return Mem0Memory(memory, org=owner.org, bot=owner.bot), owner
 
     async def add_memories(text: Text, ctx: Context[Any, Any]) -> str:
-        """Add a memory. Call it whenever the user tells something about themselves that may matter later."""
+        """Add a memory. Call it whenever the user shares something about themselves that may matter later."""
         shapes, owner = whose(ctx)
         return json.dumps(await run_tool(shapes.add, text, user_id=owner.user))
 

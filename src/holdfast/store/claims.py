@@ -41,7 +41,7 @@ Change = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What a worker takes jobs with: until when they are its own, from *now_ms* on."""
+    """The terms of a claim: the worker, the time it claims at, and for how long the jobs are its own."""
 
     now_ms: int
     worker: str
@@ -55,7 +55,7 @@ class Lease:
 
 class FairOrder:
     """
-    Whose turn it is.
+    Order due jobs and lanes by who was served least recently.
 
     Every second claim takes what is overdue longest, so none waits for ever.  The others go round robin: the org that was
     served least recently, its kind of work that was, and of the oldest and the newest due jobs of that those of the user
@@ -146,7 +146,7 @@ class DueLanes:
 
 
 class Claims:
-    """Claims of one process on the jobs of a store; *change* runs a function in one transaction and tells its changes."""
+    """Claims of one process on the jobs of a store; *change* runs a function in one transaction and publishes its changes."""
 
     def __init__(self, backend: Backend, change: Change, event_limits: EventLimits) -> None:
         self._backend = backend
@@ -165,7 +165,7 @@ class Claims:
         last: Sequence[str] = (),
     ) -> list[Job]:
         """
-        Take up to *limit* due jobs of one lane, whose kind is among *kinds*, or one whose worker was lost.
+        Take up to *limit* due jobs of one lane, of one of the *kinds*, or a job whose worker was lost.
 
         Of a kind that *limits* names it is that many.
         One of the kinds *last* is taken once its user has no due work of a kind named before it.

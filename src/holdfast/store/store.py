@@ -141,7 +141,7 @@ class Store:
         last: Sequence[str] = (),
     ) -> list[Job]:
         """
-        Take up to *limit* due jobs of one org and kind, as `claim` would take them one by one, at the price of one.
+        Claim up to *limit* due jobs of one org and kind, as `claim` would claim them singly, at the price of one.
 
         Of a kind that *limits* names it is that many.
         One of the kinds *last* is taken once its user has no due work of a kind named before it.

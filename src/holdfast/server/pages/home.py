@@ -327,7 +327,7 @@ def _change_words(same: Sequence[Event]) -> str:
 
 
 def _messages_of(event: Event) -> int:
-    """Return how many changes an event stands for: of messages it may name a range, ``7-8``."""
+    """Count the changes of an event: of messages it may name a range, ``7-8``."""
     first, _, last = event.ref.partition("-")
     span = event.kind == "message.added" and first.isdecimal() and last.isdecimal()
     return int(last) - int(first) + 1 if span else 1

@@ -256,7 +256,7 @@ class Import:
 
     @property
     def upload(self) -> Path:
-        """The file, under its own name as far as that is plain: its ending tells some formats apart."""
+        """The uploaded file, under its own name where that is safe: some formats are known by their ending."""
         return self.folder / "upload" / _file_name(self.name)
 
     @property

@@ -118,7 +118,7 @@ def migrate(connection: Connection) -> None:
 
 
 def _apply(connection: Connection) -> None:
-    """Apply what is missing; who waits for a table waits briefly, as everybody else waits behind them."""
+    """Apply the migrations that are missing; wait for a table only briefly, as all others queue behind the wait."""
     with connection.transaction():
         connection.execute(f"SELECT pg_advisory_xact_lock({_LOCK})".encode())
         connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}".encode())

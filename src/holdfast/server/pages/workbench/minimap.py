@@ -99,7 +99,7 @@ def _gaps(chunks: Sequence[Summary], messages: int) -> list[tuple[int, int]]:
 
 
 def _lines(seqs: Iterable[int], messages: int, y: int, tall: int) -> str:
-    """Return upright lines in the middle of messages, one where several would stand upon each other."""
+    """Draw upright lines in the middle of messages, one where several would overlap."""
     places = {seq * _PLACES // max(messages, _PLACES): seq for seq in sorted(seqs, reverse=True)}
     return "".join(f"M{seq - 0.5:g} {y}v{tall}" for seq in sorted(places.values()))
 

@@ -16,7 +16,7 @@ AROUND = 70  # characters beside a hit
 
 @dataclass(frozen=True, slots=True)
 class MessageHit:
-    """A message that contains the text: what stands before it, the text as it is written there, and what follows."""
+    """A message that contains the text: the words before it, the text as it is written there, and the words after."""
 
     seq: int
     speaker: str
