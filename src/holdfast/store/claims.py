@@ -165,7 +165,7 @@ class Claims:
         last: Sequence[str] = (),
     ) -> list[Job]:
         """
-        Take up to *limit* due jobs of one lane, of one of the *kinds*, or a job whose worker was lost.
+        Claim up to *limit* due jobs of one lane, of one of the *kinds*, or a job whose worker was lost.
 
         Of a kind that *limits* names it is that many.
         One of the kinds *last* is taken once its user has no due work of a kind named before it.
