@@ -49,8 +49,7 @@ from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
 from .jobs.upkeep import Reembedding, Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
-from .jobs.user_work import LAST_KINDS, UserModels, UserWork
-from .jobs.worker import Workers, drain
+from .jobs.worker import LAST_KINDS, UserModels, UserWork, Workers, drain
 from .llm import from_address
 from .llm.guard import Address
 from .llm.protocol import LanguageModel

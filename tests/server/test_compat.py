@@ -9,8 +9,7 @@ import mcp
 import pytest
 
 from holdfast.compat.ids import encode
-from holdfast.server.mcp import MemoryOwner
-from holdfast.server.openmemory import openmemory_tools
+from holdfast.server.mcp import MemoryOwner, openmemory_tools
 from holdfast.server.settings import ServerSettings
 
 TOLD = [{"role": "user", "content": "I am a vegetarian."}, {"role": "assistant", "content": "Noted!"}]

@@ -80,7 +80,7 @@ CALLERS = {
     "users_to_embed": {("jobs/upkeep.py", "order")},
     "users_with_faded": {("jobs/upkeep.py", "order")},
     "release_waiting": {("engine.py", "__init__"), ("engine.py", "keys_changed"), ("engine.py", "reload")},
-    "any_provider_key": {("jobs/user_work.py", "any")},
+    "any_provider_key": {("jobs/worker.py", "any")},
     "usage": {("jobs/usage.py", "usage_of_all"), ("jobs/model_client.py", "_totals_of")},
     "backlog": {("admin.py", "backlog")},
     "jobs": {("admin.py", "metrics"), ("memory.py", "jobs")},

@@ -23,7 +23,7 @@ from ..reports import BackupReport, Finding
 from ..store import is_address
 from ..store.filelock import locked
 from ..store.maintenance import digests_of, replace_all
-from ..store.sqlite.manifest import drop_manifest, read_manifest
+from ..store.sqlite.connection import drop_manifest, read_manifest
 
 _LOGS = ("-wal", "-shm")
 _MAGIC = b"SQLite format 3\0"

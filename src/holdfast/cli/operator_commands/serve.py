@@ -492,8 +492,7 @@ def mcp(
         raise usage_error("--compat knows no subjects", "leave out --subject, or --compat")
     with model.open(options) as llm, options.create(llm, background=True) as memory:
         if compat:
-            others = load_module("holdfast.server.openmemory", "`holdfast mcp`", SERVER_HINT)
-            others.openmemory_tools(memory, lambda _context: owner).run("stdio")
+            tools.openmemory_tools(memory, lambda _context: owner).run("stdio")
         else:
             tools.tools(memory, lambda _context: owner).run("stdio")
     return 0

@@ -41,14 +41,15 @@ from .layout import (
     seen_version,
 )
 from .lists import list_file, wanted_file
-from .workbench.minimap import minimap
-from .workbench.search import MessageHits, search_messages
 from .workbench.transcript import (
     FactsDiff,
+    MessageHits,
     coverage_strip,
     fact_badges,
     facts_diff,
     first_mentions,
+    minimap,
+    search_messages,
     transcript_lines,
     word_diff,
 )

@@ -2,14 +2,16 @@
 The routes of OpenAI and Anthropic: to the model's server and back, chats with the memory beside them.
 
 The memory never blocks a chat: what fails in it is reported in a header, and the request goes on as it came.
+An answer is read while its bytes pass through unchanged: whatever cannot be read is passed on all the same, not stored.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -19,14 +21,16 @@ import anyio
 import httpx2
 from anyio.to_thread import run_sync
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message as ASGIMessage
+from starlette.types import Receive, Scope, Send
 
 from ...errors import EndpointRefused, HoldfastError
+from ...integrations.calls.replies import StreamedReply, reply_message, reported_usage
 from ...memory import Memory
+from ...types import Message, ReplyUsage
 from ..gate import Grant, Quotas
 from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
 from ..settings import ServerSettings
-from .answer import ReplyReader
 from .chat import ChatMemory, ProxiedChat
 from .request import (
     ChatRequest,
@@ -38,29 +42,12 @@ from .request import (
     read,
     with_field,
 )
-from .shapes import CHAT, MESSAGES, RESPONSES, Shape
+from .shapes import CHAT, MESSAGES, RESPONSES, Shape, response_reply
 from .upstream import VIA, Headers, Mask, Pool, UpstreamServer, answered, upstream_of
 
 MODELS, MODEL = "/v1/models", "/v1/models/{model}"
 RESPONSE = "/v1/responses/{response}"
 _log = logging.getLogger("holdfast")
-
-
-def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: Any) -> dict[str, Any]:
-    """Return an OpenAPI operation; the bodies are OpenAI's."""
-    answer: dict[str, Any] = {"description": "As the model's server answers", "content": {"application/json": {}}}
-    text = {"schema": {"type": "string"}}
-    named = [{"name": header, "in": "header", "required": False, **text} for header in parameters]
-    return {
-        "operationId": name,
-        "tags": ["chat"],
-        "summary": summary,
-        "parameters": named,
-        "responses": {"200": answer},
-        **more,
-    }
-
-
 _LIST = {"type": "array", "minItems": 1, "items": {"type": "object"}}
 _NAMED = {"type": "string", "description": "The user whose memory is used; without it there is none."}
 _BODIES: dict[str, dict[str, Any]] = {
@@ -78,6 +65,32 @@ _SUMMARIES = {
     MESSAGES.name: ("chat_messages", "Send a chat to the model's server, as Anthropic's messages"),
 }
 _HEADERS = ["X-Memory", *(f"X-Memory-{n}" for n in ("User", "Conversation", "Store", "Recall", "Rating"))]
+RESPONSE_OPERATIONS = [
+    ("GET", "", "chat_response", "Return a response that the model's server keeps."),
+    ("DELETE", "", "chat_response_delete", "Delete a response that the model's server keeps; the memory stays."),
+    ("POST", "/cancel", "chat_response_cancel", "Cancel a response that is made in the background."),
+    ("GET", "/input_items", "chat_response_items", "List the input of a response that the model's server keeps."),
+]
+LARGE_BODY = 64 * 2**10
+MAX_READ_BYTES = 32 * 2**20
+_DONE = b"[DONE]"
+_NOT_WHOLE = ("failed", "cancelled", "queued", "in_progress")  # states of a response
+_LAST_EVENTS = frozenset(("response.completed", "response.incomplete", "response.failed", "message_stop"))
+
+
+def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """Return an OpenAPI operation; the bodies are OpenAI's."""
+    answer: dict[str, Any] = {"description": "As the model's server answers", "content": {"application/json": {}}}
+    text = {"schema": {"type": "string"}}
+    named = [{"name": header, "in": "header", "required": False, **text} for header in parameters]
+    return {
+        "operationId": name,
+        "tags": ["chat"],
+        "summary": summary,
+        "parameters": named,
+        "responses": {"200": answer},
+        **more,
+    }
 
 
 def _json_body(properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
@@ -105,12 +118,6 @@ EMBEDDINGS_OPERATION = _operation("chat_embeddings", "Embed texts at the model's
 COUNT_OPERATION = _operation("chat_count_tokens", "Count the tokens of Anthropic's messages.", requestBody=_COUNTED)
 MODELS_OPERATION = _operation("chat_models", "List the models of the model's server.")
 MODEL_OPERATION = _with_path(_operation("chat_model", "Return one model of the model's server."), "model")
-RESPONSE_OPERATIONS = [
-    ("GET", "", "chat_response", "Return a response that the model's server keeps."),
-    ("DELETE", "", "chat_response_delete", "Delete a response that the model's server keeps; the memory stays."),
-    ("POST", "/cancel", "chat_response_cancel", "Cancel a response that is made in the background."),
-    ("GET", "/input_items", "chat_response_items", "List the input of a response that the model's server keeps."),
-]
 
 
 @dataclass(slots=True)
@@ -334,7 +341,7 @@ class Proxy:
         await self._begin(exchange, start, send)
         await send({"type": "http.response.body", "body": bytes(held), "more_body": False})
 
-    async def _begin(self, exchange: _Exchange, start: Message, send: Send) -> None:
+    async def _begin(self, exchange: _Exchange, start: ASGIMessage, send: Send) -> None:
         if not exchange.begun:
             exchange.begun = True
             await send(start)
@@ -381,9 +388,6 @@ class _Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._call(scope, receive, send)
-
-
-LARGE_BODY = 64 * 2**10
 
 
 async def _read(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
@@ -446,3 +450,170 @@ async def _whole(receive: Receive) -> bytes | None:
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+class ReplyReader:
+    """
+    One answer: a JSON document, or a stream of events.
+
+    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing, and it did not fail.  ``id`` is the name
+    by which a later request may go on from it; ``items`` are those of its parts, which it may show in their place.
+    """
+
+    def __init__(self, content_type: str, encoding: str = "", shape: Shape = CHAT) -> None:
+        self._shape = shape
+        self.id = ""
+        self.items: list[str] = []
+        kind = content_type.partition(";")[0].strip().lower()
+        self.streams = kind == "text/event-stream"
+        self.readable = encoding.lower() in ("", "identity")
+        self.done = False
+        self.used: ReplyUsage | None = None
+        self._rest = bytearray()
+        self._spoken = StreamedReply()
+        self._refusals: list[str] = []
+        self._finished = self._broken = False
+        self._message: Message | None = None
+
+    def feed(self, chunk: bytes) -> None:
+        """Read the next bytes."""
+        if not self.readable:
+            return
+        self._rest += chunk
+        if len(self._rest) > MAX_READ_BYTES:
+            self.readable = False
+            self._rest.clear()
+        elif self.streams and b"\n" in chunk:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for line in lines:
+                self._line(line)
+
+    def end(self) -> None:
+        """Finish: there are no more bytes."""
+        if not self.readable:
+            return
+        if self.streams:
+            self._line(bytes(self._rest))
+            return
+        given = _json(bytes(self._rest))
+        if given is not None and self._shape is not CHAT:
+            self._finished = True
+            self._take_whole(given)
+        elif given is not None:
+            self._finished = True
+            self._note_use(given)
+            said = _of_first_choice(given, "message")
+            refusal = _get(_get(_first(said.get("choices")), "message"), "refusal") if said else None
+            self._message = reply_message(said) if said else None
+            if self._message is None and isinstance(refusal, str):
+                self._message = Message("assistant", refusal)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the model came to its end."""
+        return (self.done or self._finished) and not self._broken
+
+    def message(self) -> Message | None:
+        """Return the reply so far; ``None`` when there is none, or none that we can read."""
+        if not self.readable or not self.streams or self._message is not None:
+            return self._message
+        said = self._spoken.message()
+        refusal = "".join(self._refusals)
+        if refusal and (said is None or not said.content):
+            return replace(said or Message("assistant", ""), content=refusal)
+        return said
+
+    def _line(self, line: bytes) -> None:
+        if not line.startswith(b"data:"):
+            return
+        payload = line[5:].strip()
+        if payload == _DONE:
+            self.done = True
+            return
+        given = _json(payload)
+        if given is None:
+            return
+        if self._shape is not CHAT:
+            self._event(given)
+            return
+        self._note_use(given)
+        said = _of_first_choice(given, "delta")
+        if not said:
+            return
+        choice = said["choices"][0]
+        self._finished = self._finished or choice.get("finish_reason") is not None
+        self._spoken.add(said)
+        refusal = _get(choice.get("delta"), "refusal")
+        if isinstance(refusal, str):
+            self._refusals.append(refusal)
+
+    def _event(self, given: Mapping[str, Any]) -> None:
+        """Read an event of a response, or of Anthropic's."""
+        self._spoken.add(given)
+        kind, response = given.get("type"), given.get("response")
+        if kind == "response.refusal.delta" and isinstance(given.get("delta"), str):
+            self._refusals.append(given["delta"])
+        if isinstance(response, dict) and isinstance(response.get("id"), str):
+            self.id = response["id"]
+        if kind == "response.output_item.done":
+            self._note_items([given.get("item")])
+        if kind in _LAST_EVENTS:
+            self.done, self._broken = True, kind == "response.failed"
+            if isinstance(response, dict):
+                self._take_whole(response)
+        used = self._spoken.usage
+        if used is not None:
+            self.used = replace(used, model=used.model or "unknown")
+
+    def _take_whole(self, given: Mapping[str, Any]) -> None:
+        """Read a whole response, or a whole message of Anthropic's."""
+        self._message = response_reply(given) if self._shape is RESPONSES else reply_message(given)
+        self.id = given["id"] if isinstance(given.get("id"), str) else self.id
+        self._note_items(given.get("output"))
+        self._broken = self._broken or given.get("status") in _NOT_WHOLE
+        used = reported_usage(given)
+        if used is not None:
+            self.used = replace(used, model=used.model or "unknown")
+
+    def _note_items(self, output: object) -> None:
+        ids = [_get(item, "id") for item in output] if isinstance(output, list) else []
+        self.items += [name for name in ids if isinstance(name, str) and name not in self.items]
+
+    def _note_use(self, given: Mapping[str, Any]) -> None:
+        """Keep what the model's server counted, in the shape of whichever provider it passes on."""
+        model, used = given.get("model"), reported_usage(given)
+        said = _count(given.get("usage"), "completion_tokens")
+        if used is not None or said:
+            name = model if isinstance(model, str) and model else "unknown"
+            self.used = ReplyUsage(name, 0, said, 0) if used is None else replace(used, model=used.model or name)
+
+
+def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:
+    """Return *given* with the choice of number 0 alone, if it holds one whose *part* is an object."""
+    choices = given.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        if isinstance(choice, dict) and choice.get("index", 0) == 0 and isinstance(choice.get(part), dict):
+            return {"choices": [choice]}
+    return {}
+
+
+def _json(payload: bytes) -> Mapping[str, Any] | None:
+    try:
+        given = json.loads(payload)
+    except (ValueError, RecursionError):
+        return None
+    return given if isinstance(given, dict) else None
+
+
+def _get(value: object, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _first(values: object) -> Any:
+    return values[0] if isinstance(values, list) and values else None
+
+
+def _count(value: object, name: str) -> int:
+    found = _get(value, name)
+    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0

@@ -42,7 +42,7 @@ from ..port import (
     Table,
 )
 from ..queries import tables
-from ..sqlite.manifest import write_manifest
+from ..sqlite.connection import write_manifest
 from ..values import Scrubbed
 from .cluster import distribute, is_spread
 from .driver import Connection, Connections, Gone, InTheWay, PsycopgDriver, connect, of_org, translated

@@ -43,8 +43,7 @@ from ..port import (
     Table,
 )
 from ..values import Scrubbed
-from .connection import ApswDriver, GroupCommit, translated
-from .manifest import write_manifest
+from .connection import ApswDriver, GroupCommit, translated, write_manifest
 
 T = TypeVar("T")
 

@@ -4,19 +4,26 @@ The connections to a file: the driver that runs named queries on one, and the th
 SQLite's errors become ours.  To write, a caller hands over a function and sleeps until it is on disk.  Whatever arrived
 while the last commit was being synced goes into the next one, each in its own savepoint, so a sync is paid once for all
 of them and one that fails undoes only itself.  No caller waits for company: an idle writer starts at once.
+
+A backup carries a manifest, the rows and one SHA-256 of each table: a file that was damaged on its way, or changed
+afterwards, no longer agrees with it, even where SQLite itself sees nothing wrong.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
+from dataclasses import dataclass
+from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
 
+from ...clock import from_ms, to_ms, utc_now
 from ...errors import (
     BadInput,
     Conflict,
@@ -28,7 +35,9 @@ from ...errors import (
     StoreFull,
     StoreReadOnly,
 )
-from ..port import Driver, Row
+from ..maintenance import line_of
+from ..port import Driver, Row, Table
+from ..queries import tables_of
 
 _UNIQUE = (apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_UNIQUE)
 
@@ -48,6 +57,10 @@ _MEANING: tuple[tuple[type[apsw.Error], type[StoreError], str, str], ...] = (
     (apsw.IOError, StoreError, "the disk could not be read or written", "check the disk, then repeat"),
     (apsw.ConnectionClosedError, StoreClosed, "this store was closed before the call", "open it again"),
 )
+T = TypeVar("T")
+MOST_TOGETHER = 256  # functions in one commit
+CHECKPOINT_PAGES = 1000  # pages in the write-ahead log after which it is copied into the file
+_TABLE = "holdfast_backup"
 
 
 def translated(error: apsw.Error, path: str = "") -> HoldfastError:
@@ -101,12 +114,6 @@ class ApswDriver:
         if not isinstance(meaning, Conflict):
             self.failure = meaning
         return meaning
-
-
-T = TypeVar("T")
-
-MOST_TOGETHER = 256  # functions in one commit
-CHECKPOINT_PAGES = 1000  # pages in the write-ahead log after which it is copied into the file
 
 
 class _Request:
@@ -287,3 +294,84 @@ def _refuse(batch: list[_Request], error: HoldfastError) -> None:
     """Answer all of *batch* with *error*, each with its own copy; one that failed by itself keeps its own."""
     for request in batch:
         request.error = request.error or copy(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """
+    The content of a file, and whether it is still what it was when it was made.
+
+    ``made_at`` is ``None`` for a file that nobody wrote a manifest into; ``differing`` names the tables that changed.
+    """
+
+    made_at: datetime | None
+    rows: Mapping[str, int]
+    differing: tuple[str, ...]
+
+
+def write_manifest(path: str) -> None:
+    """Store the row count and digest of every table in the file at *path*, which no other process has open."""
+    with _opened(path) as db:
+        found = _looked_at(db)
+        db.pragma("journal_mode", "memory")  # a file that is not finished has nothing to come back to
+        with db:
+            db.execute(f"DROP TABLE IF EXISTS {_TABLE}")
+            db.execute(
+                f"CREATE TABLE {_TABLE} (name TEXT PRIMARY KEY, number INTEGER NOT NULL, sha256 TEXT NOT NULL,"
+                " made_at INTEGER NOT NULL) STRICT"
+            )
+            now_ms = to_ms(utc_now())
+            noted = [(name, number, sha256, now_ms) for name, (number, sha256) in found.items()]
+            db.executemany(f"INSERT INTO {_TABLE} VALUES (?, ?, ?, ?)", noted)
+
+
+def read_manifest(path: str) -> Manifest:
+    """
+    Compare the file at *path*, which no other process has open, with its manifest.
+
+    Raises:
+        StoreCorrupt: it is no database, or damaged.
+    """
+    with _opened(path) as db:
+        noted: dict[str, tuple[int, str]] = {}
+        made_at = None
+        if db.table_exists("main", _TABLE):
+            for name, number, sha256, at in db.execute(f"SELECT name, number, sha256, made_at FROM {_TABLE}"):
+                noted[name], made_at = (number, sha256), from_ms(at)
+        found = _looked_at(db)
+        there = sorted({*found, *noted} if noted else ())
+        differing = tuple(name for name in there if found.get(name) != noted.get(name))
+        return Manifest(made_at, {name: number for name, (number, _) in found.items()}, differing)
+
+
+def drop_manifest(path: str) -> None:
+    """Forget it: the file becomes a memory that goes on to change."""
+    with _opened(path) as db:
+        db.execute(f"DROP TABLE IF EXISTS {_TABLE}")
+
+
+def _looked_at(db: apsw.Connection) -> dict[str, tuple[int, str]]:
+    """``{table: (rows, SHA-256)}`` of the tables as this file has them, whichever version made it."""
+    return {table.name: _digest(db, table) for table in tables_of(db) if not table.name.startswith("holdfast_")}
+
+
+def _digest(db: apsw.Connection, table: Table) -> tuple[int, str]:
+    number, digest = 0, hashlib.sha256()
+    for row in db.execute(table.select()):
+        digest.update(line_of(row))
+        number += 1
+    return number, digest.hexdigest()
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[apsw.Connection]:
+    db = None
+    try:
+        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        db.pragma("secure_delete", True)
+        yield db
+    except apsw.Error as error:
+        raise translated(error, path) from error
+    finally:
+        if db is not None:
+            db.close()

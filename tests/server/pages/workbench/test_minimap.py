@@ -6,9 +6,8 @@ import re
 from datetime import UTC, datetime
 
 from holdfast.reports import Rebuilt
-from holdfast.server.pages.workbench import search
-from holdfast.server.pages.workbench.minimap import minimap
-from holdfast.server.pages.workbench.search import search_messages
+from holdfast.server.pages.workbench import transcript
+from holdfast.server.pages.workbench.transcript import minimap, search_messages
 from holdfast.types import Summary
 
 NOW = datetime(2026, 11, 2, tzinfo=UTC)
@@ -57,8 +56,8 @@ def test_a_long_conversation_is_drawn_with_as_many_marks_as_can_be_told_apart():
 
 
 def test_messages_are_found_page_by_page(memory, monkeypatch):
-    monkeypatch.setattr(search, "HITS_A_PAGE", 2)
-    monkeypatch.setattr(search, "READ", 3)
+    monkeypatch.setattr(transcript, "HITS_A_PAGE", 2)
+    monkeypatch.setattr(transcript, "READ", 3)
     chat = memory.conversation("c", user="ana")
     chat.append([{"role": "user", "content": f"A Straße {n}." if n % 2 else "Nothing."} for n in range(1, 12)])
     chat.forget(5)
@@ -74,7 +73,7 @@ def test_messages_are_found_page_by_page(memory, monkeypatch):
 
 
 def test_what_was_not_read_is_searched_on_the_next_page(memory, monkeypatch):
-    monkeypatch.setattr(search, "MAX_READ", 4)
+    monkeypatch.setattr(transcript, "MAX_READ", 4)
     chat = memory.conversation("c", user="ana")
     chat.append([{"role": "user", "content": f"Word {n}."} for n in range(1, 7)])
     first = search_messages(chat, "word 6", 6)

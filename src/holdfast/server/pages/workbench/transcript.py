@@ -1,4 +1,4 @@
-"""The transcript of a conversation, the coverage by summaries, and word diffs.  Pure."""
+"""The transcript of a conversation: its lines and badges, a search in them, the minimap beside them, and word diffs."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ....conversation import Conversation
+from ....reports import Rebuilt
 from ....types import Fact, Message, Summary
 
 MAX_DIFF_WORDS = 4_000  # that are compared one by one
+CellState = Literal["fresh", "stale", "waiting", "failed", "none"]
+MOST_COLUMNS = 48
+HITS_A_PAGE = 50
+READ = 1_000  # messages at a time
+MAX_READ = 50_000  # of a longer conversation the rest is searched on the next page
+AROUND = 70  # characters beside a hit
+HEIGHT = 40
+META_ROWS = 3  # of the highest levels
+_PLACES = 1_000  # marks that are told apart, over the whole width
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +144,6 @@ def first_mentions(facts: Iterable[Fact], conversation: str) -> list[tuple[int, 
     ]
 
 
-CellState = Literal["fresh", "stale", "waiting", "failed", "none"]
-MOST_COLUMNS = 48
-
-
 @dataclass(frozen=True, slots=True)
 class CoverageCell:
     """Messages ``start_seq`` to ``end_seq`` at one level, over ``span`` columns, with their summary."""
@@ -243,3 +250,165 @@ def _learned_counts(
     for column in columns:
         here = [replaced for seq, _, replaced in learned if column.start_seq <= seq <= column.end_seq]
         yield LearnedCount(len(here), sum(here))
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHit:
+    """A message that contains the text: the words before it, the text as it is written there, and the words after."""
+
+    seq: int
+    speaker: str
+    before: str
+    found: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHits:
+    """The hits of one page; ``after`` is the message behind which the next page begins, if there is one."""
+
+    words: str
+    hits: tuple[MessageHit, ...]
+    after: int | None
+
+
+def search_messages(chat: Conversation, words: str, messages: int, after: int = 0) -> MessageHits:
+    """
+    Return the messages that contain *words*, capitals or not, in order.
+
+    Args:
+        chat: the conversation.
+        words: a text, not empty.
+        messages: how many the conversation has.
+        after: only messages behind this one.
+    """
+    pattern = re.compile(re.escape(words), re.IGNORECASE)
+    hits: list[MessageHit] = []
+    at, end = after + 1, min(messages, after + MAX_READ)
+    while at <= end and (read := chat.load(start_seq=at, limit=READ)):
+        for message in read:
+            found = pattern.search(message.content) if message.seq <= end else None
+            if found is None:
+                continue
+            if len(hits) == HITS_A_PAGE:
+                return MessageHits(words, tuple(hits), hits[-1].seq)
+            hits.append(_hit(message, found))
+        at = read[-1].seq + 1
+    return MessageHits(words, tuple(hits), end if end < messages else None)
+
+
+def _hit(message: Message, found: re.Match[str]) -> MessageHit:
+    begin, end = max(0, found.start() - AROUND), found.end() + AROUND
+    before = ("…" if begin else "") + message.content[begin : found.start()]
+    after = message.content[found.end() : end] + ("…" if end < len(message.content) else "")
+    return MessageHit(message.seq, message.speaker, before, found[0], after)
+
+
+@dataclass(frozen=True, slots=True)
+class MinimapPath:
+    """Marks of one kind as the ``d`` of a path: areas, or lines if ``kind`` says so."""
+
+    kind: str
+    d: str
+
+
+@dataclass(frozen=True, slots=True)
+class Minimap:
+    """The drawing, ``messages`` wide, and what it shows in numbers."""
+
+    messages: int
+    paths: tuple[MinimapPath, ...]
+    words: tuple[str, ...]
+
+
+def minimap(
+    summaries: Sequence[Summary],
+    messages: int,
+    learned: Sequence[tuple[int, Fact, bool]] = (),
+    rebuilds: Sequence[Rebuilt] = (),
+    *,
+    hits: Iterable[int] = (),
+    failed: bool = False,
+) -> Minimap:
+    """
+    Draw a conversation.
+
+    Args:
+        summaries: the live ones, of all levels.
+        messages: how many messages the conversation has.
+        learned: ``(message, fact, whether it replaced another)``.
+        rebuilds: the ranges that were rebuilt.
+        hits: the messages that a search found.
+        failed: what is not summarized yet could not be.
+    """
+    highest = max((one.level for one in summaries), default=1)
+    areas: dict[str, list[str]] = {}
+    chunks = sorted((one for one in summaries if one.level == 1), key=lambda one: one.start_seq)
+    gap = messages / 2_000
+    for one in chunks:
+        _add(areas, "l1 stale" if one.stale else "l1 fresh", one.start_seq, one.end_seq, 15, 12, gap)
+    for begin, end in _gaps(chunks, messages):
+        _add(areas, "failed" if failed else "waiting", begin, end, 15, 12, gap)
+    for one in summaries:
+        row = highest - one.level
+        if one.level > 1 and row < META_ROWS:
+            tall = 12 / min(highest - 1, META_ROWS)
+            _add(
+                areas,
+                "l2 stale" if one.stale else "l2 fresh",
+                one.start_seq,
+                one.end_seq,
+                1 + row * tall,
+                tall - 1,
+                gap,
+            )
+    for made in rebuilds:
+        _add(areas, "rebuilt", made.start_seq, min(made.end_seq, messages), 37, 3, 0)
+    lines = {
+        "learned": _lines((seq for seq, _, replaced in learned if not replaced), messages, 29, 6),
+        "replacing": _lines((seq for seq, _, replaced in learned if replaced), messages, 28, 8),
+        "hit": _lines(hits, messages, 0, HEIGHT),
+    }
+    paths = [MinimapPath(f"area {kind}", "".join(parts)) for kind, parts in areas.items()]
+    paths += [MinimapPath(f"line {kind}", d) for kind, d in lines.items() if d]
+    return Minimap(messages, tuple(paths), tuple(_words(summaries, chunks, messages, len(learned), len(rebuilds))))
+
+
+def _add(areas: dict[str, list[str]], kind: str, first: int, last: int, y: float, tall: float, gap: float) -> None:
+    wide = max(last - first + 1 - gap, (last - first + 1) / 2)
+    areas.setdefault(kind, []).append(f"M{first - 1} {y:g}h{wide:g}v{tall:g}h-{wide:g}z")
+
+
+def _gaps(chunks: Sequence[Summary], messages: int) -> list[tuple[int, int]]:
+    """Return the ranges that no chunk summary covers."""
+    found, place = [], 1
+    for one in chunks:
+        if one.start_seq > place:
+            found.append((place, one.start_seq - 1))
+        place = max(place, one.end_seq + 1)
+    return [*found, (place, messages)] if place <= messages else found
+
+
+def _lines(seqs: Iterable[int], messages: int, y: int, tall: int) -> str:
+    """Draw upright lines in the middle of messages, one where several would overlap."""
+    places = {seq * _PLACES // max(messages, _PLACES): seq for seq in sorted(seqs, reverse=True)}
+    return "".join(f"M{seq - 0.5:g} {y}v{tall}" for seq in sorted(places.values()))
+
+
+def _words(
+    summaries: Sequence[Summary], chunks: Sequence[Summary], messages: int, facts: int, rebuilds: int
+) -> Iterable[str]:
+    """Yield what the drawing shows, in words."""
+    stale, meta = sum(one.stale for one in summaries), len(summaries) - len(chunks)
+    waiting = sum(end - begin + 1 for begin, end in _gaps(chunks, messages))
+    for number, one, many in (
+        (messages, "message", "messages"),
+        (len(chunks), "chunk summary", "chunk summaries"),
+        (meta, "meta summary", "meta summaries"),
+        (stale, "summary out of date", "summaries out of date"),
+        (waiting, "message not summarized yet", "messages not summarized yet"),
+        (facts, "fact learned", "facts learned"),
+        (rebuilds, "rebuild", "rebuilds"),
+    ):
+        if number:
+            yield f"{number:,} {one if number == 1 else many}"
