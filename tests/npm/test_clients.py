@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from tests.server.proxy.test_responses import response
-from tests.server.proxy.upstream import DONE, Reply, event, plain
+from tests.server.proxy.upstream import Reply, answer
 
 CLIENTS = [(script, api) for script in ("openai.mjs", "ai-sdk.mjs") for api in ("chat", "responses")]
 CALL = {"name": "weather", "arguments": '{"city":"Porto"}'}
@@ -19,36 +16,6 @@ def play(request, node, world):
     script, api = request.param
     address = world.url.removesuffix("/v1")
     return lambda scenario: node(script, api, scenario, HOLDFAST_URL=address, HOLDFAST_KEY=world.key())
-
-
-def answer(asked, *words, call=None, **more):
-    """What a model's server answers: *words*, or a call of a tool, in the shape and manner that was asked for."""
-    streams, number = asked.body.get("stream"), len(asked.path)
-    if asked.path.endswith("/chat/completions"):
-        calls = [{"id": "t1", "type": "function", "function": call}] if call else None
-        if not streams:
-            return plain(None if call else "".join(words), **({"tool_calls": calls} if calls else {}))
-        deltas = [{"tool_calls": [{"index": 0, **calls[0]}]}] if calls else [{"content": word} for word in words]
-        return Reply([*map(event, deltas), event({}, "tool_calls" if call else "stop"), DONE], kind=STREAM, **more)
-    made = response(None if call else "".join(words), *([{"call_id": "t1", **call}] if call else []), number=number)
-    return Reply(_events(made, words), kind=STREAM, **more) if streams else Reply([json.dumps(made).encode()])
-
-
-STREAM = "text/event-stream"
-
-
-def _events(made, words):
-    place = {"item_id": made["output"][0]["id"], "output_index": 0, "content_index": 0, "logprobs": []}
-    begun = {**made["output"][0], "status": "in_progress", **({"content": []} if words else {"arguments": ""})}
-    found = [
-        {"type": "response.created", "response": {**made, "output": [], "status": "in_progress", "usage": None}},
-        {"type": "response.output_item.added", "output_index": 0, "item": begun},
-        *({"type": "response.output_text.delta", "delta": word, **place} for word in words),
-        {"type": "response.output_item.done", "output_index": 0, "item": made["output"][0]},
-        {"type": "response.completed", "response": made},
-    ]
-    numbered = ({**one, "sequence_number": number} for number, one in enumerate(found))
-    return [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n".encode() for one in numbered]
 
 
 def test_a_plain_answer_is_stored_once(play, world):

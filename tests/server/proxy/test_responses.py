@@ -10,22 +10,9 @@ import pytest
 
 from holdfast.server.proxy.chat import ProxiedChat
 
-from .upstream import Reply
+from .upstream import Reply, response
 
 TOOLS = [{"type": "function", "name": "find", "parameters": {"type": "object", "properties": {}}}]
-
-
-def response(text: str | None, *calls: dict[str, str], number: int = 1, **more: object) -> dict[str, object]:
-    """A whole response."""
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    message = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": content}
-    called = [{"type": "function_call", "id": f"fc_{call['call_id']}", "status": "completed", **call} for call in calls]
-    details = {"input_tokens_details": {"cached_tokens": 64}, "output_tokens_details": {"reasoning_tokens": 0}}
-    usage = {"input_tokens": 90, "output_tokens": 3, "total_tokens": 93, **details}
-    shared = {"tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "error": None, "created_at": 1}
-    output = [*([message] if text is not None else []), *called]
-    known = {"id": f"resp_{number}", "object": "response", "model": "m-1", "status": "completed", "usage": usage}
-    return {**known, **shared, "output": output, **more}
 
 
 def whole(text: str | None, *calls: dict[str, str], **more: object) -> Reply:
