@@ -49,6 +49,18 @@ def test_list_of_a_user_shows_the_conversations(holdfast: Holdfast) -> None:
     assert "nobody has no conversations here" in holdfast("list", "--user", "nobody").out
 
 
+def test_context_of_a_conversation_that_has_not_begun(holdfast: Holdfast) -> None:
+    """A new conversation begins with what is known, and asking for it stores nothing."""
+    holdfast("say", "I'm vegetarian.")
+    shown = holdfast("context", "What can I cook?", "-c", "new").out
+
+    assert "Context for the next reply of new" in shown
+    assert "1 fact" in shown
+    assert "this is how it would begin" in shown
+    assert "vegetarian" in holdfast("context", "Hi", "-c", "new", "-o", "text").out
+    assert [row["conversation"] for row in holdfast("list", "--user", "me", "--json").data] == ["main"]
+
+
 def test_messages_are_shown_with_their_numbers(holdfast: Holdfast) -> None:
     for number in range(1, 4):
         holdfast("say", f"Number {number}.", "--reply", "I see.")

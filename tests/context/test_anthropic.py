@@ -3,7 +3,7 @@
 from holdfast.context.assemble import Material, assemble
 from holdfast.context.result import anthropic_request
 
-from .worlds import CHAT, fact, message
+from .worlds import CHAT, fact, hit, message
 
 EPHEMERAL = {"type": "ephemeral"}
 
@@ -88,3 +88,31 @@ def test_what_the_api_refuses_is_mended():
     assert request["messages"][3]["content"][0]["input"] == {"arguments": "not json"}
     assert request["messages"][4]["content"][1] == text("A note from the middle.")
     assert request["messages"][5]["content"] == [text("Done.")]
+
+
+def marked(request):
+    """The blocks of a request up to each mark, as a cache would keep them."""
+    blocks, found = list(request.get("system", [])), []
+    blocks += [block for turn in request["messages"] for block in turn["content"]]
+    for index, block in enumerate(blocks):
+        if "cache_control" in block:
+            found.append([{**one, "cache_control": None} for one in blocks[: index + 1]])
+    return found
+
+
+def test_next_request_begins_with_what_the_second_mark_keeps():
+    """The question and what is recalled for it change every time; the conversation before them does not."""
+    turns = [message(1, "Hi"), message(2, "Hello!"), message(3, "I have a dog."), message(4, "Lovely.")]
+    requests = []
+    for last, asked in ((2, "I have a dog."), (4, "What was her name?")):
+        material = Material(CHAT, turns[:last], last, facts=[fact("tea")], hits=[hit(9)], query=asked)
+        context, _ = assemble(material, budget_tokens=4000, recent_messages=20)
+        assert context.section("recalled").items
+        requests.append(context.to_anthropic())
+
+    first, second = marked(requests[0]), marked(requests[1])
+    assert len(first) == len(second) == 2
+    assert second[1][: len(first[1])] == first[1]
+    assert "Hello!" in str(first[1][-1])
+    assert "Lovely." in str(second[1][-1])
+    assert "What was her name?" not in str(second[1])

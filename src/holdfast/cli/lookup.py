@@ -78,9 +78,9 @@ def conversation_names(memory: Memory, options: SubjectOptions) -> list[str]:
     raise CommandError("no-conversation", f"{options.user!r} has no conversation{about} here", hint=hint)
 
 
-def find_conversation(memory: Memory, options: SubjectOptions, name: str | None) -> Conversation:
+def find_conversation(memory: Memory, options: SubjectOptions, name: str | None, *, new: bool = False) -> Conversation:
     """
-    Return the conversation of that name, or the only one there is.
+    Return the conversation of that name, or the only one there is; with *new*, also one that has not begun.
 
     Raises:
         CommandError: there is no such conversation, or there are several to choose from.
@@ -95,7 +95,7 @@ def find_conversation(memory: Memory, options: SubjectOptions, name: str | None)
             exit_code=USAGE,
         )
     chosen = chats[0] if name is None else name
-    if chosen not in known:
+    if chosen not in known and not new:
         raise CommandError(
             "no-conversation",
             f"{options.user!r} has no conversation {chosen!r} here",

@@ -318,6 +318,9 @@ def show_context(screen: Screen, chat: Conversation, built: Context) -> None:
         screen.line(" ", ("left out", STRONG))
         screen.columns([[_left_out(item), (item.reason, QUIET)] for item in built.left_out], indent=3)
     whole = sum(message.tokens for message in load_messages(chat))
+    if not whole:
+        screen.line(" ", ("no message is stored in this conversation: this is how it would begin", QUIET))
+        return
     saved = f"; this is {100 - built.tokens * 100 // whole} % less" if whole > built.tokens else ""
     screen.line(" ", (f"the whole conversation would be {whole:,} tokens{saved}", QUIET))
 

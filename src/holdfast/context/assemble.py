@@ -528,6 +528,7 @@ def assemble(
         sources=_sources(layout, material.conversation),
         reasons=_reasons(layout, material.conversation),
         stable_messages=stable,
+        repeated_messages=stable + len(before),
         system=system,
     )
     return context, prefix

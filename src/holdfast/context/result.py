@@ -71,7 +71,8 @@ class Context:
     A prompt: everything the model should see for the next reply.
 
     ``messages`` are in OpenAI's shape; the first ``stable_messages`` of them are above the cache
-    breakpoint.  ``prefix_changed_because`` is ``None`` when those are byte for byte what the last
+    breakpoint, and the next request of this conversation usually begins with the first
+    ``repeated_messages``: those and what was said before the question.  ``prefix_changed_because`` is ``None`` when those are byte for byte what the last
     context of this conversation and shape had.  ``tokens`` is the sum over ``sections`` and never
     above ``budget_tokens``.
     """
@@ -86,6 +87,7 @@ class Context:
     left_out: tuple[LeftOut, ...]
     sources: tuple[ContextSource, ...]
     stable_messages: int = 0
+    repeated_messages: int = 0
     system: str | None = None
     reasons: tuple[Reason, ...] = ()
 
@@ -118,10 +120,11 @@ class Context:
         """
         ``system`` (when there is any) and ``messages`` as Anthropic's Messages API takes them.
 
-        Roles alternate, tool calls and results are blocks, and ``cache_control`` marks the last
-        block above the breakpoint.
+        Roles alternate, and tool calls and results are blocks.  ``cache_control`` marks the last
+        block above the breakpoint and the last one before what is recalled for this question, so
+        the conversation is read from the cache as well.
         """
-        return anthropic_request(self.messages, self.stable_messages)
+        return anthropic_request(self.messages, self.stable_messages, self.repeated_messages)
 
     def to_text(self) -> str:
         """Return the same as plain text with a heading per section, for models without roles and for users."""
@@ -146,6 +149,7 @@ class Context:
             "left_out": [_fields(item) for item in self.left_out],
             "sources": [_fields(item) for item in self.sources],
             "stable_messages": self.stable_messages,
+            "repeated_messages": self.repeated_messages,
             "reasons": [_fields(item) for item in _first_reasons(self.reasons)],
         }
 
@@ -173,21 +177,22 @@ _OPENING = "(earlier messages are not shown)"
 Block = dict[str, Any]
 
 
-def anthropic_request(messages: Sequence[Mapping[str, Any]], stable: int) -> dict[str, Any]:
+def anthropic_request(messages: Sequence[Mapping[str, Any]], stable: int, repeated: int = 0) -> dict[str, Any]:
     """
     ``{"system": [blocks], "messages": [...]}``; ``system`` only when there is any.
 
     System messages among the first *stable* become system blocks; a later one was part of the
     conversation and is shown in it.  The last block that comes from the first *stable* messages
-    carries ``cache_control``.
+    and the last one from the first *repeated* carry ``cache_control``: two of the four marks that
+    Anthropic takes.
     """
     system: list[Block] = []
     turns: list[dict[str, Any]] = []
-    breakpoint: Block | None = None
+    ends = dict[int, Block]()  # the last block that comes from that many messages
     for index, message in enumerate(messages):
         if index < stable and message["role"] in ("system", "developer"):
             system.append({"type": "text", "text": _text(message.get("content"))})
-            breakpoint = system[-1]
+            ends[stable] = system[-1]
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
         blocks = _blocks(message)
@@ -195,10 +200,9 @@ def anthropic_request(messages: Sequence[Mapping[str, Any]], stable: int) -> dic
             turns[-1]["content"].extend(blocks)
         else:
             turns.append({"role": role, "content": blocks})
-        if index < stable:
-            breakpoint = blocks[-1]
-    if breakpoint is not None:
-        breakpoint["cache_control"] = {"type": "ephemeral"}
+        ends.update({end: blocks[-1] for end in (stable, repeated) if index < end})
+    for block in ends.values():
+        block["cache_control"] = {"type": "ephemeral"}
     if turns and turns[0]["role"] == "assistant":
         turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _OPENING}]})
     if turns and turns[-1]["role"] == "assistant" and turns[-1]["content"][-1]["type"] == "text":

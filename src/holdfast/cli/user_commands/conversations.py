@@ -309,7 +309,8 @@ def context(
     Show exactly what a model would be sent for the next reply, and how many tokens each part takes.
 
     Tokens are estimated, rather too high than too low. The stable prefix stays the same byte for
-    byte until a fact or a summary changes, so providers can cache it.
+    byte until a fact or a summary changes, so providers can cache it. With --conversation and a
+    name that is not used yet, this is what the first reply of a new conversation would get.
 
     \b
     Examples:
@@ -323,7 +324,7 @@ def context(
         hint = f"use -o {', '.join(FORMATS)}"
         raise usage_error(f"there is no format {form!r}", hint)
     with options.open() as memory:
-        chat = find_conversation(memory, options, conversation)
+        chat = find_conversation(memory, options, conversation, new=True)
         built = chat.context(query, budget_tokens=budget, general=general, strategy=strategy)
         if options.as_json or form is not None:
             _print_context(built, form or "json")
