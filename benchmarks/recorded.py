@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.digest.answers import parse_parts, strip_fences
-from holdfast.digest.fact_answers import LONG_COLUMNS, parse_rows
+from holdfast.digest.answers.fact_answers import LONG_COLUMNS, parse_rows
 from holdfast.llm.protocol import Answer, Request
 from holdfast.testing.model import uneventful
 from holdfast.text.terms import count_tokens

@@ -23,8 +23,8 @@ TARGET = ROOT / "docs" / "architecture.svg"
 
 # Rooms that share one box, under one name.
 TOGETHER = {
-    "values": ("clock", "config", "errors", "observer", "reports", "scope", "types"),
-    "doors": ("admin", "aio", "conversation", "memory", "prompts", "user"),
+    "values": ("clock", "config", "errors", "reports", "scope", "types"),
+    "doors": ("admin", "aio", "conversation", "memory", "user"),
 }
 LEFT_OUT = ("__init__", "__main__")
 

@@ -32,7 +32,7 @@ from holdfast.server.schemas import JobStatus, Page
 SCRIPTS = Path(__file__).parent
 PACKAGE = SCRIPTS.parent / "src" / "holdfast"
 TEMPLATE, CLIENT = SCRIPTS / "client_template.py", PACKAGE / "client"
-DOOR_MODULES = ("memory", "conversation", "user", "prompts", "admin")
+DOOR_MODULES = ("memory", "conversation", "user", "admin")
 SENDS = ("send", "do", "pages", "finish", "close")
 USER, CHAT = "/v1/users/{user:name}", "/v1/users/{user:name}/conversations/{conversation:name}"
 BASES = {"User": USER, "Prompts": USER, "Conversation": CHAT}

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from .ingest.redact import PresidioDetector
     from .integrations.calls.callable import UserMessages, with_memory
     from .memory import Memory
-    from .prompts import Prompts
     from .reports import (
         Activity,
         AskedAgain,
@@ -102,7 +101,7 @@ if TYPE_CHECKING:
         Summary,
         Upstream,
     )
-    from .user import User
+    from .user import Prompts, User
 
 __version__ = "0.1.0"
 
@@ -123,7 +122,6 @@ _MODULES = {
     "ingest.redact": "PresidioDetector",
     "integrations.calls.callable": "UserMessages with_memory",
     "memory": "Memory",
-    "prompts": "Prompts",
     "reports": (
         "Activity AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
         "ErasurePreview ErasureReceipt Event Explained Finding Measure Merged MessageCount Metrics News Operation PromptPreview "
@@ -135,7 +133,7 @@ _MODULES = {
         "ApiKey Budget Candidate Consent Detector Evidence Fact FactChange Hit Job Message NewKey PatternDetector Price "
         "PromptVersion ProviderKey Rejected ReplyUsage RollingSummary Secret Section Story StoryLine StorySource Subject Summary Upstream"
     ),
-    "user": "User",
+    "user": "Prompts User",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 

@@ -16,13 +16,12 @@ from .config import Config, ConfigChanges
 from .engine import Engine
 from .errors import BadInput, ConfigError, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
+from .jobs.observer import Watcher
 from .jobs.queue import as_listed
 from .jobs.usage import usage_of_all
 from .llm.guard import address_for_key
 from .llm.sealing import Keyring, Master
-from .observer import Watcher
 from .privacy.ledger import KINDS
-from .prompts import Prompts
 from .reports import (
     Activity,
     Backlog,
@@ -41,6 +40,7 @@ from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
 from .text.validate import checked_count
 from .types import ApiKey, Job, NewKey, ProviderKey, Role, Secret, Upstream
+from .user import Prompts
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
 FORMAT = "holdfast ledger 1"

@@ -27,12 +27,11 @@ from .context.result import Context
 from .conversation import Conversation, FactPosition
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
+from .jobs.observer import Watcher
 from .llm import Function
 from .llm.protocol import LanguageModel
 from .memory import Memory
-from .observer import Watcher
 from .privacy.corrections import Versions
-from .prompts import Prompts, PromptVersions
 from .reports import (
     Activity,
     BackfillReport,
@@ -85,7 +84,7 @@ from .types import (
     Summary,
     Upstream,
 )
-from .user import FactAddress, User
+from .user import FactAddress, Prompts, PromptVersions, User
 
 
 class AsyncMemory:

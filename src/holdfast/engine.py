@@ -44,6 +44,7 @@ from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
 from .jobs.facts import FactReader, subject_labels
 from .jobs.model_client import ModelClient
+from .jobs.observer import Observer, observed
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
@@ -53,7 +54,6 @@ from .jobs.worker import LAST_KINDS, UserModels, UserWork, Workers, drain
 from .llm import from_address
 from .llm.guard import Address
 from .llm.protocol import LanguageModel
-from .observer import Observer, observed
 from .privacy.consent import ConsentChoices
 from .privacy.corrections import Corrections, FactInput, Versions, find_fact
 from .privacy.erasure import Eraser, change_message, with_content

@@ -1,8 +1,8 @@
-"""The door to what is held about one user."""
+"""The doors to the memory of one user, and to the prompts of a user, a bot or an organization."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from operator import methodcaller
@@ -12,12 +12,19 @@ from .clock import to_ms
 from .context.material import Count
 from .conversation import conversation_state, said_in
 from .engine import Engine
-from .errors import BadInput
+from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
+from .jobs.model_client import (
+    checked_prompt_name,
+    checked_prompt_text,
+    customized_prompt,
+    prompt_levels,
+    prompt_version,
+    version_in_use,
+)
 from .jobs.usage import usage_of_user
-from .privacy.corrections import Versions, fact_input, find_fact
+from .privacy.corrections import Versions, check_version, fact_input, find_fact
 from .privacy.export import events_after, events_before
-from .prompts import Prompts
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
 from .reports import (
@@ -27,12 +34,13 @@ from .reports import (
     Event,
     Explained,
     Metrics,
+    PromptPreview,
     PruneReport,
     SubjectMerge,
     Usage,
 )
 from .scope import SELF, Scope, checked_name, conversation_names, subject_id
-from .store import RejectedPosition
+from .store import PromptRow, RejectedPosition, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import checked_count, checked_limit, checked_query, checked_share, checked_text
 from .types import (
@@ -43,6 +51,7 @@ from .types import (
     FactKind,
     Hit,
     HitKind,
+    PromptVersion,
     Rejected,
     Section,
     Story,
@@ -625,3 +634,140 @@ class User:
             Conflict: something is held already, or the user opted out.
         """
         self._engine.exporter.import_(self._scope, data)
+
+
+KEPT_VERSIONS = 50
+PromptVersions = int | Collection[int] | None
+
+
+class Prompts:
+    """
+    The instructions of one user for models: ``chunk_summary``, ``meta_summary``, ``fact_extraction``, ``episodes``, ``character``, ``story``.
+
+    A user's text replaces our description of the task; the format of the answer and the rule that messages are data stay
+    as they are.  It is used from the next call of a model on.  Where the user has none, that of the bot is used, then that
+    of the org (`Admin.prompts`), then ours.
+    """
+
+    def __init__(self, engine: Engine, scope: Scope) -> None:
+        self._engine = engine
+        self._scope = scope
+
+    def __repr__(self) -> str:
+        scope = self._scope
+        return f"Prompts({scope.user!r})" if scope.user else f"Prompts(org={scope.org!r}, bot={scope.bot or None!r})"
+
+    def get(self, name: str) -> str:
+        """
+        Return the text in use.
+
+        Raises:
+            BadInput: there is no such prompt.
+        """
+        known = checked_prompt_name(name)
+        return customized_prompt(known, prompt_levels(self._engine.store, self._scope)).task
+
+    def set(self, name: str, text: str, *, if_version: PromptVersions = None) -> PromptVersion:
+        """
+        Use *text* from now on.
+
+        Args:
+            name: which prompt.
+            text: what the model shall do.
+            if_version: the number of the version in use that you saw, or several; 0 for the library's own words.
+                Another one is left as it is.
+
+        Raises:
+            BadInput: there is no such prompt, or the text is empty or longer than 4,000 characters.
+            Conflict: the user opted out.
+            Changed: none of these versions is in use.
+        """
+        return self._next(checked_prompt_name(name), checked_prompt_text(name, text), if_version=if_version)
+
+    def draft(self, name: str, text: str) -> PromptVersion:
+        """
+        Save *text* as a version that is not used, to be tried and activated later.
+
+        Raises:
+            BadInput, Conflict: as `set`.
+        """
+        return self._next(checked_prompt_name(name), checked_prompt_text(name, text), draft=True)
+
+    def activate(self, name: str, version: int) -> PromptVersion:
+        """
+        Use the text of a version, a draft or an older one, from now on: it becomes the newest version.
+
+        Raises:
+            BadInput: there is no such prompt.
+            NotFound: there is no such version any more.
+            Conflict: the user opted out.
+        """
+        for row in self.versions(name):
+            if row.version == version:
+                return self._next(checked_prompt_name(name), row.text)
+        raise NotFound(f"the prompt {name} has no version {version!r}", hint="versions(name) lists them")
+
+    def preview(self, name: str, text: str | None = None, *, limit: int = 3, dry_run: bool = False) -> PromptPreview:
+        """
+        Try a text on the newest chunks, and return its results beside the current ones.
+
+        Nothing is written but the usage of the calls.
+
+        Args:
+            name: which prompt.
+            text: the text to try; ours when not given.
+            limit: chunks at most, one call each.
+            dry_run: make no calls; return the chunks, with an estimate of calls, tokens and cost.
+
+        Raises:
+            BadInput: as `set`; or these are the prompts of an org or a bot, which have no chunks of their own.
+            ConfigError: the memory was opened without a model.
+            Conflict: the user paused memory or opted out.
+        """
+        words = "" if text is None else checked_prompt_text(name, text)
+        count = checked_count("limit", limit)
+        if not self._scope.user:
+            raise BadInput("a prompt is tried on the chunks of one user", hint="use memory.user(…).prompts.preview(…)")
+        return self._engine.preview(self._scope, checked_prompt_name(name), words, count, dry_run=dry_run)
+
+    def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
+        """
+        Use the text of the bot, of the org or of the library again, whichever is the nearest.
+
+        Raises:
+            BadInput: there is no such prompt.
+            Conflict: the user opted out.
+            Changed: as `set`.
+        """
+        return self._next(checked_prompt_name(name), "", if_version=if_version)
+
+    def versions(self, name: str) -> list[PromptVersion]:
+        """
+        Return the versions, oldest first; the newest 50 are kept.
+
+        Raises:
+            BadInput: there is no such prompt.
+        """
+        known = checked_prompt_name(name)
+        rows = self._engine.store.read(self._scope, lambda view: view.prompts())
+        return [prompt_version(row) for row in rows if row.name == known]
+
+    def _next(self, name: str, text: str, *, draft: bool = False, if_version: PromptVersions = None) -> PromptVersion:
+        now_ms = self._engine.now_ms()
+
+        def work(view: WriteView) -> PromptRow:
+            own = [row for row in view.prompts() if row.name == name]
+            if if_version is not None:
+                check_version(version_in_use(own), (if_version,) if isinstance(if_version, int) else if_version)
+            shared = not self._scope.user
+            if not shared and effective_consent(view.consent(), None) == "opted-out":
+                raise Conflict("the user does not want anything remembered", hint="opt_in() first")
+            if not shared and view.user() == UserRow():
+                view.save_user(UserRow(epoch=now_ms), now_ms)
+            row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft)
+            view.add_prompt(row)
+            used = max((one.version for one in (*own, row) if not one.draft), default=row.version)
+            view.remove_prompts(name, min(row.version - KEPT_VERSIONS, used - 1))  # what is used is kept
+            return row
+
+        return prompt_version(self._engine.store.write(self._scope, work))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.digest.fact_answers import PromptWindow, attribute_sentence, parse_fact_rows, parse_facts
+from holdfast.digest.answers.fact_answers import PromptWindow, attribute_sentence, parse_fact_rows, parse_facts
 from holdfast.digest.grounding import ground
 from holdfast.llm.protocol import Answer, BadAnswer
 from holdfast.types import Message

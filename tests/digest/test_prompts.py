@@ -8,9 +8,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.digest import episode_answers, fact_answers
-from holdfast.digest.answers import build_summary, is_foreign, parse_parts, parse_rolling_summary, parse_summary
-from holdfast.digest.fact_answers import PromptWindow
+from holdfast.digest.answers import (
+    build_summary,
+    episode_answers,
+    fact_answers,
+    is_foreign,
+    parse_parts,
+    parse_rolling_summary,
+    parse_summary,
+)
+from holdfast.digest.answers.fact_answers import PromptWindow
 from holdfast.digest.grounding import ground
 from holdfast.llm.prompt_lines import format_sections
 from holdfast.llm.prompts import load

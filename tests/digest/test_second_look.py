@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.clock import from_ms
-from holdfast.digest.episode_answers import SaidBefore, parse_bullets
-from holdfast.digest.fact_answers import PromptWindow, parse_fact_rows
+from holdfast.digest.answers.episode_answers import SaidBefore, parse_bullets
+from holdfast.digest.answers.fact_answers import PromptWindow, parse_fact_rows
 from holdfast.digest.grounding import ground
 from holdfast.types import Fact, Message
 

@@ -37,7 +37,6 @@ BASE = {
     "config",
     "scope",
     "clock",
-    "observer",
     "text",
 }
 LAYERS = [
@@ -47,7 +46,7 @@ LAYERS = [
     {"jobs"},
     {"privacy"},
     {"engine"},
-    {"conversation", "prompts"},
+    {"conversation"},
     {"user"},
     {"admin"},
     {"memory"},
@@ -71,7 +70,7 @@ PURE = [
     "recall/rank.py",
     "reconcile/decide.py",
 ]
-IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "engine", "conversation", "prompts", "user", "memory"}
+IMPURE_PARTS = {"embed", "llm", "jobs", "privacy", "engine", "conversation", "user", "memory"}
 IMPURE_NAMES = {"utc_now", "new_id", "open_store", "Store", "ReadView", "WriteView"}
 IMPURE_MODULES = {"apsw", "os", "pathlib", "random", "secrets", "sqlite3", "subprocess", "threading", "time"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.digest.fact_answers import attribute_sentence
+from holdfast.digest.answers.fact_answers import attribute_sentence
 from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate
 

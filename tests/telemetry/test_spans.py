@@ -18,8 +18,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from holdfast import HoldfastError, Memory
 from holdfast.errors import BadInput
 from holdfast.integrations import telemetry
+from holdfast.jobs.observer import Observer
 from holdfast.llm.protocol import ModelError
-from holdfast.observer import Observer
 
 
 class Traced:

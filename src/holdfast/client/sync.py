@@ -21,7 +21,6 @@ from ..conversation import FactPosition
 from ..errors import BadInput, NotFound
 from ..integrations.calls.strategies import KINDS
 from ..privacy.corrections import Versions
-from ..prompts import PromptVersions
 from ..reports import (
     BackfillReport,
     ConsolidationReport,
@@ -64,7 +63,7 @@ from ..types import (
     Subject,
     Summary,
 )
-from ..user import FactAddress
+from ..user import FactAddress, PromptVersions
 from .calls import (
     OWN,
     RAW,

@@ -18,8 +18,8 @@ from typing import Any
 
 from ..context.result import Context
 from ..errors import ConfigError, HoldfastError
+from ..jobs.observer import ObservedCall, Observer, Tracer, store_id
 from ..llm.protocol import Answer
-from ..observer import ObservedCall, Observer, Tracer, store_id
 from ..reports import DigestReport, ErasureReceipt, Receipt
 from ..types import FactChange
 

@@ -18,14 +18,15 @@ from hashlib import sha256
 
 from ..clock import DAY_MS, from_ms
 from ..config import Config
-from ..errors import ConfigError
+from ..errors import BadInput, ConfigError
 from ..llm.prompts import Prompt, load
 from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, Layer, ModelError, Priced, Request
-from ..observer import Observer
 from ..scope import Scope
 from ..store import PromptRow, RateRow, Store, UsageRow
 from ..text.terms import count_tokens
-from ..types import Budget, Job
+from ..text.validate import replace_unstorable
+from ..types import Budget, Job, PromptVersion
+from .observer import Observer
 from .queue import FenceLost
 from .usage import NANO, day_of, publish_tokens, record, with_tokens
 
@@ -49,6 +50,7 @@ _MAX_TRIES = 50
 
 CUSTOM_PROMPTS = ("chunk_summary", "meta_summary", "fact_extraction", "episodes", "character", "story")
 """The prompts whose task a user may replace."""
+MAX_PROMPT_CHARS = 4_000
 COMBINED = "combined"
 _COMBINED_PARTS = {
     "For the summary": "chunk_summary",
@@ -485,3 +487,32 @@ def _newest_task(name: str, levels: Sequence[Sequence[PromptRow]]) -> str:
         for rows in levels
     )
     return next((row.text for row in newest if row is not None and row.text), "")
+
+
+def version_in_use(versions: Sequence[PromptRow | PromptVersion]) -> int:
+    """Return the number of the version in use among those of one prompt; 0 for the library's own words."""
+    newest = max((one for one in versions if not one.draft), key=lambda one: one.version, default=None)
+    return newest.version if newest is not None and newest.text else 0
+
+
+def prompt_version(row: PromptRow) -> PromptVersion:
+    """Return a stored version of a prompt as users see it."""
+    digest = customized_prompt(row.name, [[replace(row, draft=False)]]).digest
+    return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)
+
+
+def checked_prompt_name(name: object) -> str:
+    """Return the name of a prompt that a user may replace; others are refused."""
+    if name not in CUSTOM_PROMPTS:
+        raise BadInput(f"there is no prompt {name!r} that you can replace", hint=f"use {', '.join(CUSTOM_PROMPTS)}")
+    return str(name)
+
+
+def checked_prompt_text(name: object, text: object) -> str:
+    """Return a user's text for a prompt as it is stored; an empty or too long one is refused."""
+    words = replace_unstorable(text).strip() if isinstance(text, str) else ""
+    if not isinstance(text, str) or not words:
+        raise BadInput(f"the prompt {checked_prompt_name(name)} needs some text", hint="reset(name) takes ours again")
+    if len(text) > MAX_PROMPT_CHARS:
+        raise BadInput(f"a prompt may have {MAX_PROMPT_CHARS:,} characters, this one has {len(text):,}")
+    return words

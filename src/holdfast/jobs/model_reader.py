@@ -14,12 +14,21 @@ from typing import Literal, TypeVar
 
 from ..config import Config
 from ..context.material import fact_item, summary_item
-from ..digest import episode_answers, fact_answers, rules
-from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in, parse_parts, parse_summary
+from ..digest import rules
+from ..digest.answers import (
+    AnswerText,
+    answer_text,
+    build_summary,
+    episode_answers,
+    fact_answers,
+    numbers_in,
+    parse_parts,
+    parse_summary,
+)
+from ..digest.answers.episode_answers import ParsedEpisodes, SaidBefore, parse_story
+from ..digest.answers.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
 from ..digest.endings import find_endings
-from ..digest.episode_answers import ParsedEpisodes, SaidBefore, parse_story
-from ..digest.fact_answers import Extraction, PromptWindow, parse_facts
 from ..digest.grounding import ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import known_values, numbers_said, repeats_known

@@ -18,12 +18,12 @@ from ..clock import from_ms
 from ..config import Config
 from ..embed.protocol import Embedder
 from ..errors import StoreError
-from ..observer import Observer
 from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
 from ..store import ConversationRow, Store, WriteView
 from ..types import Job
+from .observer import Observer
 
 log = logging.getLogger("holdfast")
 

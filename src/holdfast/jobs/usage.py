@@ -14,13 +14,13 @@ from datetime import UTC, date, datetime, timedelta
 
 from ..clock import from_ms
 from ..errors import BadInput, NotFound
-from ..observer import Observer
 from ..reconcile.archive import record_uses
 from ..reports import Usage
 from ..scope import Scope
 from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView, effective_consent
 from ..text.terms import terms
 from ..types import Message, ReplyUsage
+from .observer import Observer
 
 NANO = 10**9
 KEY_PARTS = ("org", "user", "bot", "day", "layer", "model")

@@ -11,10 +11,11 @@ from starlette.exceptions import HTTPException
 from ..admin import Admin
 from ..clock import to_ms
 from ..errors import NotFound
+from ..jobs.model_client import version_in_use
 from ..memory import Memory
-from ..prompts import Prompts, version_in_use
 from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
 from ..types import ApiKey, Budget, Job, NewKey, PromptVersion, ProviderKey, Secret
+from ..user import Prompts
 from .gate import count_messages, quota_exceeded
 from .jobs import TasksDep, visible_task
 from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable

@@ -25,7 +25,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..observer import store_id
+from ..jobs.observer import store_id
 from ..scope import Scope as Whose
 from .gate import Grant
 from .routing import MEDIA_TYPE

@@ -11,11 +11,11 @@ from pydantic import Field
 from ..clock import from_ms, to_ms
 from ..errors import HoldfastError
 from ..importers.portable import memories_of
+from ..jobs.model_client import version_in_use
 from ..privacy.corrections import fact_input
-from ..prompts import Prompts, version_in_use
 from ..reports import ErasureReceipt, Explained, Metrics, PromptPreview, SubjectMerge, Usage
 from ..types import Consent, Fact, FactChange, FactKind, Hit, PromptVersion, Rejected, Section, Story, Subject
-from ..user import User
+from ..user import Prompts, User
 from .gate import count_messages, quota_exceeded
 from .routing import APP, USER, WHOLE_USER, Door, RouteTable
 from .schemas import (

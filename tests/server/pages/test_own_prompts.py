@@ -8,7 +8,7 @@ import re
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.prompts import MAX_PROMPT_CHARS
+from holdfast.jobs.model_client import MAX_PROMPT_CHARS
 
 SECTION = 'id="prompts"'
 

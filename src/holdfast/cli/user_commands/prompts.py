@@ -16,9 +16,9 @@ from ..terminal import CommandError, count, minute, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
-    from ...prompts import Prompts
     from ...reports import PromptPreview
     from ...types import PromptVersion
+    from ...user import Prompts
 
 # The names of `User.prompts`, and what each tells a model to do.
 PROMPTS = {

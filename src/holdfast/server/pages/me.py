@@ -26,7 +26,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from ...clock import from_ms
 from ...errors import Changed, Conflict, NotFound
-from ...prompts import MAX_PROMPT_CHARS, version_in_use
+from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...text.validate import replace_unstorable

@@ -9,9 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from ...errors import BadInput, ConfigError, Conflict, HoldfastError, NotFound
-from ...prompts import MAX_PROMPT_CHARS, Prompts
+from ...jobs.model_client import MAX_PROMPT_CHARS
 from ...reports import PromptPreview
 from ...types import PromptVersion
+from ...user import Prompts
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import Form, FormDep, here, link, render, scope_query, see_other

@@ -16,18 +16,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
 
-from ..clock import to_ms
-from ..llm.protocol import Answer, BadAnswer
-from ..scope import SELF
-from ..text.dates import find_times, has_guessed_year
-from ..text.sentences import split_sentences
-from ..text.terms import language_of, likely_languages, terms
-from ..types import Candidate, Message, StoryLine, StorySource, Summary
-from .answers import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
-from .authorship import BLANK, masked
-from .grounding import NO_QUOTE, NOT_THERE, in_other_language, locate_quote, verify_translation
-from .salience import importance_of
-from .second_look import (
+from ...clock import to_ms
+from ...llm.protocol import Answer, BadAnswer
+from ...scope import SELF
+from ...text.dates import find_times, has_guessed_year
+from ...text.sentences import split_sentences
+from ...text.terms import language_of, likely_languages, terms
+from ...types import Candidate, Message, StoryLine, StorySource, Summary
+from ..authorship import BLANK, masked
+from ..grounding import NO_QUOTE, NOT_THERE, in_other_language, locate_quote, verify_translation
+from ..salience import importance_of
+from ..second_look import (
     OF_OTHERS,
     OTHER,
     OUR_WORDS,
@@ -38,7 +37,8 @@ from .second_look import (
     neutral_terms,
     numbers_said,
     question_of,
-)  # fmt: skip
+)
+from . import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing

@@ -12,11 +12,11 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..llm.protocol import Answer, BadAnswer
-from ..text.sentences import split_sentences
-from ..text.terms import count_tokens, language_of, likely_languages
-from ..text.validate import replace_unstorable
-from .summarize import TOLD, SummaryDraft, without_least_items
+from ...llm.protocol import Answer, BadAnswer
+from ...text.sentences import split_sentences
+from ...text.terms import count_tokens, language_of, likely_languages
+from ...text.validate import replace_unstorable
+from ..summarize import TOLD, SummaryDraft, without_least_items
 
 MAX_ANSWER_CHARS = 100_000  # what is longer was not written in a thousand tokens
 

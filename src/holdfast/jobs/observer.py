@@ -17,7 +17,7 @@ from functools import update_wrapper
 from hashlib import sha256
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
-from .scope import Scope
+from ..scope import Scope
 
 Watcher = Callable[[str, str, float], None]
 """

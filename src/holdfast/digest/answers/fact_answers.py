@@ -20,20 +20,20 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Literal, get_args
 
-from ..clock import to_ms
-from ..llm.protocol import Answer, BadAnswer
-from ..scope import SELF
-from ..text.dates import dated, find_times, has_guessed_year
-from ..text.render import with_article
-from ..text.sentences import split_sentences
-from ..text.terms import language_of, likely_languages, terms
-from ..text.validate import replace_unstorable
-from ..types import LABELS, Candidate, Fact, Lifetime, Message, Modality
-from .answers import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
-from .grammar import load_language
-from .grounding import in_other_language, locate_number, locate_quote, verify_translation, verify_use
-from .mentions import UNIQUE, SubjectNames, subject_name, without_owner
-from .second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
+from ...clock import to_ms
+from ...llm.protocol import Answer, BadAnswer
+from ...scope import SELF
+from ...text.dates import dated, find_times, has_guessed_year
+from ...text.render import with_article
+from ...text.sentences import split_sentences
+from ...text.terms import language_of, likely_languages, terms
+from ...text.validate import replace_unstorable
+from ...types import LABELS, Candidate, Fact, Lifetime, Message, Modality
+from ..grammar import load_language
+from ..grounding import in_other_language, locate_number, locate_quote, verify_translation, verify_use
+from ..mentions import UNIQUE, SubjectNames, subject_name, without_owner
+from ..second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
+from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
 
 MEASURED = frozenset(
     {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
