@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bench.datasets import ChatLine, Question
-from holdfast.bench.scores import (
+from holdfast.bench.retrieval import (
     OVERALL,
     Relevances,
     auroc,

@@ -19,8 +19,7 @@ from holdfast.digest.answers import (
 )
 from holdfast.digest.answers.fact_answers import PromptWindow
 from holdfast.digest.grounding import ground
-from holdfast.llm.prompt_lines import format_sections
-from holdfast.llm.prompts import load
+from holdfast.llm.prompts import format_sections, load
 from holdfast.llm.protocol import Answer
 from holdfast.reconcile.registry import registry
 from holdfast.text.render import parse_blocks

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from holdfast import Config, Memory
-from holdfast.llm.prompt_lines import cut, known_lines, message_lines
+from holdfast.llm.prompts import cut, known_lines, message_lines
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks, parse_line, render_line
 from holdfast.text.sentences import without_code

@@ -8,7 +8,7 @@ import json
 import mcp
 import pytest
 
-from holdfast.compat.ids import encode
+from holdfast.compat import encode
 from holdfast.server.mcp import MemoryOwner, openmemory_tools
 from holdfast.server.settings import ServerSettings
 

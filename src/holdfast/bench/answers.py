@@ -25,8 +25,7 @@ from ..llm.protocol import LanguageModel, ModelError, Request
 from ..text.render import render_block, render_line
 from ..text.terms import count_tokens, stemmer
 from .datasets import Benchmark, Question, Sample
-from .retrieval import ProgressCallback, RetrievalRun, RunState, StepRecord, no_progress
-from .scores import OVERALL, Mean, averages
+from .retrieval import OVERALL, Mean, ProgressCallback, RetrievalRun, RunState, StepRecord, averages, no_progress
 
 Arm = Literal["holdfast", "full context", "no memory"]
 ARMS: tuple[Arm, ...] = ("holdfast", "full context", "no memory")

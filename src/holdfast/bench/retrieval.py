@@ -12,7 +12,7 @@ import math
 import re
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -31,12 +31,26 @@ from ..memory import Memory
 from ..recall.search import REST
 from ..text.terms import terms
 from .datasets import Benchmark, ChatLine, Question, Sample
-from .scores import OVERALL, Mean, Relevances, Row, auroc, averages, ranking_row, session_row, silence_curve
 
 OURS = "holdfast"
 DEPTH = 500  # hits that are asked for: enough to fill a context of 4,000 tokens, or 50 sessions
 BATCH = 200
 DIGEST_STEP_S = 2.0
+StepRecord = dict[str, Any]
+Peer = Literal["bm25", "cosine", "rrf"]
+PEERS: tuple[Peer, ...] = ("bm25", "cosine", "rrf")
+_K1, _B, _RRF_K = 1.2, 0.75, 60
+Floats = NDArray[np.float64]
+COLUMNS = {
+    "turn": ("R@5", "R@10", "R@50", "hit@5", "all@10", "nDCG@10", "MRR", "B@1000", "B@4000", "latest@5"),
+    "session": ("R@5", "R@10", "hit@1", "hit@5", "all@10", "nDCG@10", "MRR"),
+}
+DEPTHS = (1, 5, 10, 20, 50)
+BUDGETS_TOKENS = (500, 1000, 2000, 4000)
+OVERALL = "overall"
+RESAMPLES = 1000
+Row = dict[str, float]
+THRESHOLDS = (0.1, 0.2, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class ProgressCallback(Protocol):
@@ -279,9 +293,6 @@ def line_message(line: ChatLine) -> dict[str, Any]:
     return message if line.speaker == line.role else message | {"name": line.speaker}
 
 
-StepRecord = dict[str, Any]
-
-
 class RunState:
     """
     The folder of one run.
@@ -333,13 +344,6 @@ class RunState:
         if whole != text:
             self._path.write_bytes(whole)
         return [json.loads(line) for line in whole.decode().splitlines()]
-
-
-Peer = Literal["bm25", "cosine", "rrf"]
-PEERS: tuple[Peer, ...] = ("bm25", "cosine", "rrf")
-
-_K1, _B, _RRF_K = 1.2, 0.75, 60
-Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -412,12 +416,6 @@ class BaselineRanker:
 def embed_in_batches(embedder: Embedder, texts: Sequence[str], batch: int = 64) -> NDArray[np.float32]:
     rows = [embedder.embed(texts[start : start + batch]) for start in range(0, len(texts), batch)]
     return np.concatenate(rows)
-
-
-COLUMNS = {
-    "turn": ("R@5", "R@10", "R@50", "hit@5", "all@10", "nDCG@10", "MRR", "B@1000", "B@4000", "latest@5"),
-    "session": ("R@5", "R@10", "hit@1", "hit@5", "all@10", "nDCG@10", "MRR"),
-}
 
 
 def build_report(
@@ -535,3 +533,171 @@ def _interval(row: dict[str, Any], columns: Sequence[str]) -> str:
         f"{'±' + format((row[c]['high'] - row[c]['low']) / 2, '.3f'):>9}" if c in row else f"{'-':>9}" for c in columns
     )
     return f"{'  95 % interval':31}  {cells}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """An average over questions, with the bounds of its 95 % confidence interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def ranking_row(question: Question, ranked: Sequence[str], lines: Mapping[str, ChatLine]) -> Row:
+    """
+    Score one question by turn.
+
+    Args:
+        question: with its evidence; a question without any gives an empty row.
+        ranked: ids of lines, best first; repeated ones count once.
+        lines: every line of the conversation by id.
+
+    Returns:
+        ``R@k`` (share of the evidence among the first k), ``hit@k`` (any of it), ``all@k`` (all of it),
+        ``nDCG@10``, ``MRR``, ``B@b`` and ``Ball@b`` (share, and whether all of it, inside a context of b
+        tokens filled from the top; 4 characters a token), ``latest@k`` where a value changed: whether
+        the new one is among the first k and above the old.
+    """
+    ids = list(dict.fromkeys(ranked))
+    costs = [math.ceil(len(lines[one].rendered) / 4) if one in lines else 0 for one in ids]
+    row = _row(set(question.evidence), ids, costs)
+    if row and question.latest:
+        row |= _latest(question, ids)
+    return row
+
+
+def session_row(question: Question, ranked: Sequence[str], lines: Mapping[str, ChatLine]) -> Row:
+    """Score one question by session: a session ranks where its first turn does."""
+    ids = list(dict.fromkeys(lines[one].session for one in ranked if one in lines))
+    lengths: dict[str, int] = defaultdict(int)
+    for line in lines.values():
+        lengths[line.session] += len(line.rendered)
+    return _row(set(question.sessions), ids, [math.ceil(lengths[one] / 4) for one in ids])
+
+
+def _row(wanted: set[str], ids: Sequence[str], costs: Sequence[int]) -> Row:
+    if not wanted:
+        return {}
+    found = [one in wanted for one in ids]
+    row: Row = {}
+    for depth in DEPTHS:
+        hits = sum(found[:depth])
+        row[f"R@{depth}"] = hits / len(wanted)
+        row[f"hit@{depth}"] = float(hits > 0)
+        row[f"all@{depth}"] = float(hits == len(wanted))
+    ideal = sum(1 / math.log2(place + 2) for place in range(min(10, len(wanted))))
+    row["nDCG@10"] = sum(hit / math.log2(place + 2) for place, hit in enumerate(found[:10])) / ideal
+    row["MRR"] = next((1 / (place + 1) for place, hit in enumerate(found) if hit), 0.0)
+    for budget in BUDGETS_TOKENS:
+        inside = _inside(found, costs, budget)
+        row[f"B@{budget}"] = inside / len(wanted)
+        row[f"Ball@{budget}"] = float(inside == len(wanted))
+    return row
+
+
+def _inside(found: Sequence[bool], costs: Sequence[int], budget: int) -> int:
+    """Count the wanted lines that fit: the context ends at the first that does not."""
+    spent = inside = 0
+    for hit, cost in zip(found, costs, strict=True):
+        spent += cost
+        if spent > budget:
+            break
+        inside += hit
+    return inside
+
+
+def _latest(question: Question, ids: Sequence[str]) -> Row:
+    place = {one: rank for rank, one in enumerate(ids)}
+    never = len(ids) + 1
+    best = min(place.get(one, never) for one in question.latest)
+    old = min((place.get(one, never) for one in question.stale if one not in question.latest), default=never)
+    return {f"latest@{depth}": float(best < depth and best < old) for depth in (5, 10)}
+
+
+def averages(
+    rows: Iterable[tuple[str, Row]], apart: Sequence[str] = (), *, seed: int = 0
+) -> dict[str, dict[str, Mean]]:
+    """
+    Return means by category and overall, each with its interval.
+
+    Args:
+        rows: ``(category, figures)`` of each question; those without figures are not counted.
+        apart: categories that the overall figure leaves out.
+        seed: of the resampling; the same one gives the same intervals.
+    """
+    groups: dict[str, list[Row]] = {OVERALL: []}
+    for category, row in rows:
+        if row:
+            groups.setdefault(category, []).append(row)
+            if category not in apart:
+                groups[OVERALL].append(row)
+    names = [OVERALL, *sorted(name for name in groups if name != OVERALL)]
+    return {name: _means(groups[name], seed) for name in names if groups[name]}
+
+
+def _means(rows: Sequence[Row], seed: int) -> dict[str, Mean]:
+    out = {}
+    for figure in dict.fromkeys(name for row in rows for name in row):
+        values = np.array([row[figure] for row in rows if figure in row])
+        picks = np.random.default_rng(seed).integers(0, len(values), (RESAMPLES, len(values)))
+        low, high = np.percentile(values[picks].mean(axis=1), (2.5, 97.5))
+        out[figure] = Mean(float(values.mean()), float(low), float(high), len(values))
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class Relevances:
+    """
+    How relevant the hits of one question were.
+
+    ``evidence`` are those of the lines that answer it, among the first ten, ``best`` is that of its best hit. ``foreign`` and
+    ``swapped`` are those of the best hit when another user's memory is asked, and when it is asked with that user's names.
+    """
+
+    best: float
+    evidence: tuple[float, ...] = ()
+    foreign: float | None = None
+    swapped: float | None = None
+
+
+def silence_curve(asked: Sequence[Relevances], rest: float) -> list[Row]:
+    """
+    Return for each least relevance what is kept of true recall, and what is recalled falsely.
+
+    Args:
+        asked: one for each question with evidence.
+        rest: of the relevance that the best hit must have, what the others must have.
+
+    Returns:
+        Rows of ``at``, ``evidence`` (the share kept of the evidence among the first ten), ``foreign`` and ``swapped`` (the
+        share of questions that recall anything of another user; left out when nothing was asked).
+    """
+    rows = []
+    for at in THRESHOLDS:
+        kept = [[value >= at * rest and one.best >= at for value in one.evidence] for one in asked]
+        row = {"at": at, "evidence": _share([value for values in kept for value in values])}
+        for name in ("foreign", "swapped"):
+            found = [value for one in asked if (value := getattr(one, name)) is not None]
+            row |= {name: _share([value >= at for value in found])} if found else {}
+        rows.append(row)
+    return rows
+
+
+def _share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found) if found else 0.0
+
+
+def auroc(with_answer: Sequence[float], without: Sequence[float]) -> float | None:
+    """
+    Measure how well a score separates questions that memory can answer from those that it cannot.
+
+    Returns:
+        The chance that one with an answer scores above one without (ties count half); .5 is no
+        better than a coin.  None when either kind is missing.
+    """
+    if not with_answer or not without:
+        return None
+    above = sum((a > b) + (a == b) / 2 for a in with_answer for b in without)
+    return above / (len(with_answer) * len(without))

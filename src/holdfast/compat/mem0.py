@@ -28,8 +28,8 @@ from ..reports import Receipt
 from ..text.validate import checked_count, replace_unstorable
 from ..types import BY_HAND_CONVERSATION, Fact, FactChange, Message
 from ..user import User
+from . import decode, encode
 from .filters import NAMES, matches, names_in
-from .ids import decode, encode
 
 log = logging.getLogger("holdfast")
 

@@ -23,7 +23,7 @@ from ..scope import checked_name
 from ..text.validate import checked_count
 from ..types import Fact, Hit, Message
 from ..user import User
-from .ids import decode, encode
+from . import decode, encode
 
 SPACE, PROFILE = "zep", "user"
 GRAPH = "zep-graph"  # the conversation of what is added to a graph and belongs to no thread

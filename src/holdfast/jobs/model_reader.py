@@ -15,18 +15,9 @@ from typing import Literal, TypeVar
 from ..config import Config
 from ..context.material import fact_item, summary_item
 from ..digest import rules
-from ..digest.answers import (
-    AnswerText,
-    answer_text,
-    build_summary,
-    episode_answers,
-    fact_answers,
-    numbers_in,
-    parse_parts,
-    parse_summary,
-)
-from ..digest.answers.episode_answers import ParsedEpisodes, SaidBefore, parse_story
-from ..digest.answers.fact_answers import Extraction, PromptWindow, parse_facts
+from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in, parse_parts, parse_summary
+from ..digest.answers.episode_answers import ParsedEpisodes, SaidBefore, parse_bullets, parse_episodes, parse_story
+from ..digest.answers.fact_answers import Extraction, PromptWindow, facts_alone, parse_fact_rows, parse_facts
 from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
 from ..digest.endings import find_endings
 from ..digest.grounding import ground
@@ -47,7 +38,7 @@ from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
 from ..ingest.redact import mask_message, redact_secrets
 from ..llm import FunctionModel
-from ..llm.prompt_lines import (
+from ..llm.prompts import (
     fact_language_lines,
     format_sections,
     known_lines,
@@ -382,9 +373,7 @@ class ModelReader:
         key = f"episodes:{scope.conversation}:{span[0]}-{span[1]}"
         answer = self.client.ask(scope, self.client.request("episodes", prompt, format_sections(sections), key))
         subject, earlier = scope.subject or SELF, _said_before(excerpt, self.config)
-        bullets = episode_answers.parse_episodes(
-            answer, excerpt.messages, source=source, subject=subject, earlier=earlier
-        )
+        bullets = parse_episodes(answer, excerpt.messages, source=source, subject=subject, earlier=earlier)
         return self._episodes(scope, excerpt, span, bullets, source), total_tokens(answer)
 
     def read_combined(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[CombinedAnswer, int]:
@@ -401,7 +390,7 @@ class ModelReader:
         unread = max(span[0], excerpt.row.read_seq + 1 if excerpt.row else 0)
         text = format_sections(self._sections(scope, excerpt, whole=True, unread=unread))
         answer = self.client.ask(scope, self.client.request("combined", prompt, text, key, constant=categories))
-        alone = fact_answers.facts_alone(answer, blank=isinstance(self.client.model, FunctionModel))
+        alone = facts_alone(answer, blank=isinstance(self.client.model, FunctionModel))
         whole = answer_text(answer) if alone is None else AnswerText(alone, cut=False)
         parts = parse_parts(whole.text) if alone is None else {"episodes": "", "facts": alone}
         last = [name for name in parts if name][-1:]
@@ -420,7 +409,7 @@ class ModelReader:
         def episodes() -> RangeEpisodes | None:
             if "episodes" not in parts or (whole.cut and last == ["episodes"]):
                 return None
-            bullets = episode_answers.parse_bullets(
+            bullets = parse_bullets(
                 parts["episodes"],
                 excerpt.messages,
                 source=source,
@@ -436,7 +425,7 @@ class ModelReader:
             if "facts" not in parts or (whole.cut and last == ["facts"]):
                 return None
             rows = parts["facts"] or "NONE"
-            extraction = fact_answers.parse_fact_rows(rows, self._parser_window(scope, excerpt), source=source)
+            extraction = parse_fact_rows(rows, self._parser_window(scope, excerpt), source=source)
             extraction = extraction.since(unread)
             return self._with_character(scope, fresh, self.ground(scope, excerpt, extraction))
 

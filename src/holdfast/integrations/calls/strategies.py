@@ -38,8 +38,7 @@ from ...digest.summarize import extend_rolling_summary
 from ...errors import BadInput, ConfigError
 from ...ingest.redact import mask_message
 from ...llm import Function, model_of
-from ...llm.prompt_lines import format_sections, message_lines
-from ...llm.prompts import load
+from ...llm.prompts import format_sections, load, message_lines
 from ...llm.protocol import LanguageModel, ModelError, Request
 from ...text.terms import count_tokens
 from ...text.validate import MessageLike
