@@ -66,6 +66,9 @@ if TYPE_CHECKING:
         Receipt,
         ReplayReport,
         Report,
+        SentContext,
+        SentItem,
+        SentSection,
         StoreStats,
         SubjectMerge,
         Usage,
@@ -125,7 +128,8 @@ _MODULES = {
     "reports": (
         "Activity AskedAgain BackfillReport Backlog BackupReport ConsolidationReport ConversationState DigestReport "
         "ErasurePreview ErasureReceipt Event Explained Finding Measure Merged MessageCount Metrics News Operation PromptPreview "
-        "PromptSample PruneReport Ranked RebuildReport Rebuilt Receipt ReplayReport Report StoreStats SubjectMerge Usage"
+        "PromptSample PruneReport Ranked RebuildReport Rebuilt Receipt ReplayReport Report SentContext "
+        "SentItem SentSection StoreStats SubjectMerge Usage"
     ),
     "store.messages": "InMemoryMessages JsonFileMessages MessageStore",
     "text.terms": "CalibratedCounter TiktokenCounter",
@@ -215,6 +219,9 @@ __all__ = [
     "RollingSummary",
     "Secret",
     "Section",
+    "SentContext",
+    "SentItem",
+    "SentSection",
     "StoreStats",
     "Story",
     "StoryLine",

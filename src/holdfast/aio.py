@@ -54,6 +54,7 @@ from .reports import (
     Receipt,
     ReplayReport,
     Report,
+    SentContext,
     StoreStats,
     SubjectMerge,
     Usage,
@@ -572,6 +573,21 @@ class AsyncConversation:
     async def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         return await asyncio.to_thread(self._sync.state)
+
+    async def sent(self, seq: int | None = None) -> SentContext | None:
+        """
+        Return what was sent to the model for a reply: sections, tokens, items, and the difference to the reply before.
+
+        Recorded when a reply is appended after `context` (which ``note=False`` leaves out).  Only references are kept:
+        an item that was erased since then has no text.
+
+        Args:
+            seq: the number of the reply; the newest one with a context on record when not given.
+
+        Returns:
+            ``None`` where no context is on record: the reply was imported, say, or no reply of an assistant.
+        """
+        return await asyncio.to_thread(self._sync.sent, seq)
 
     async def record_usage(
         self,

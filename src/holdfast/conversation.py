@@ -18,8 +18,9 @@ from .context.result import Context
 from .engine import Engine
 from .errors import BadInput, Conflict
 from .ingest.append import rate_reply
+from .jobs.usage import sent_context
 from .privacy.forget import beginning_of_branch, load_branches
-from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt
+from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt, SentContext
 from .scope import SELF, Scope, checked_name, conversation_names
 from .store import ConversationRow
 from .text.terms import count_tokens
@@ -284,6 +285,22 @@ class Conversation:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         row = self._engine.store.read(self._scope, lambda view: view.conversation())
         return None if row is None else conversation_state(row)
+
+    def sent(self, seq: int | None = None) -> SentContext | None:
+        """
+        Return what was sent to the model for a reply: sections, tokens, items, and the difference to the reply before.
+
+        Recorded when a reply is appended after `context` (which ``note=False`` leaves out).  Only references are kept:
+        an item that was erased since then has no text.
+
+        Args:
+            seq: the number of the reply; the newest one with a context on record when not given.
+
+        Returns:
+            ``None`` where no context is on record: the reply was imported, say, or no reply of an assistant.
+        """
+        number = None if seq is None else checked_count("seq", seq)
+        return self._engine.store.read(self._scope, lambda view: sent_context(view, number))
 
     def record_usage(
         self,

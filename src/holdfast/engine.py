@@ -599,10 +599,8 @@ class Engine:
             scope, (id_ for id_ in self._answering(material.hits)[: self.config.recall_limit] if id_ in shown)
         )
         if epoch is not None:
-            own = sum(section.tokens for section in context.sections if section.name == "system")
             question = query or _last_question(material.messages)
-            words = _recalled(context, material.hits)
-            self.context_stats.add(scope, strategy.name, context.tokens - own, context.prefix_sha256, question, words)
+            self.context_stats.add(scope, strategy.name, context, question, _recalled(context, material.hits))
         if epoch is not None and (previous is None or previous.sha256 != prefix.sha256):
             self.store.write(scope, lambda view: _note(view, epoch, variant, prefix))
         return context

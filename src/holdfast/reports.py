@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import Any, Literal
 
 from .scope import SELF
-from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Message, Subject, Summary
+from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Message, ReplyUsage, Subject, Summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +287,64 @@ class RebuildReport:
     ranges: int = 0
     dry_run: bool = False
     errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SentItem:
+    """
+    An item of a context that was sent: a fact, a summary, a message, or the story of all conversations.
+
+    ``text`` is what it says today, ``None`` once it is erased.  ``new``: the context of the reply before had it not.
+    """
+
+    kind: Literal["fact", "summary", "message", "story"]
+    id: str
+    conversation: str
+    start_seq: int
+    end_seq: int
+    text: str | None
+    new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentSection:
+    """
+    One section of a context that was sent.
+
+    ``tokens_before`` are those that it took for the reply before, and ``gone`` what it held then and no longer held.
+    """
+
+    name: str
+    tokens: int
+    stable: bool
+    items: tuple[SentItem, ...]
+    tokens_before: int | None
+    gone: tuple[SentItem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SentContext:
+    """
+    The context that was sent for one reply, and its difference to that of the reply before, ``previous_seq``.
+
+    Sizes and references are kept, no text: what is erased later has none here either.  ``tokens`` are without the
+    caller's own system text.  ``prefix_changed_because`` is ``None`` where the stable part was the same as for the reply
+    before.  ``usage`` is what the provider reported, if it was recorded; ``recalled`` passages were shown, of which the
+    reply took up about ``used``.
+    """
+
+    seq: int
+    at: datetime
+    strategy: str
+    tokens: int
+    budget_tokens: int
+    prefix: str
+    prefix_changed_because: str | None
+    sections: tuple[SentSection, ...]
+    recalled: int
+    used: int
+    usage: ReplyUsage | None = None
+    previous_seq: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from ..reports import (
     Rebuilt,
     Receipt,
     Report,
+    SentContext,
     StoreStats,
     SubjectMerge,
     Usage,
@@ -503,6 +504,25 @@ class Conversation:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         try:
             return self._wire.send(self._scope.call("GET", "", ConversationState))
+        except NotFound:
+            return None
+
+    def sent(self, seq: int | None = None) -> SentContext | None:
+        """
+        Return what was sent to the model for a reply: sections, tokens, items, and the difference to the reply before.
+
+        Recorded when a reply is appended after `context` (which ``note=False`` leaves out).  Only references are kept:
+        an item that was erased since then has no text.
+
+        Args:
+            seq: the number of the reply; the newest one with a context on record when not given.
+
+        Returns:
+            ``None`` where no context is on record: the reply was imported, say, or no reply of an assistant.
+        """
+        query = {"seq": seq}
+        try:
+            return self._wire.send(self._scope.call("GET", "/sent", SentContext, query=query))
         except NotFound:
             return None
 

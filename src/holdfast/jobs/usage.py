@@ -7,17 +7,21 @@ the next write about the same user or conversation.  A count that is lost in a c
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from ..clock import from_ms
+from ..context.result import Context, ContextSource
 from ..errors import BadInput, NotFound
 from ..reconcile.archive import record_uses
-from ..reports import Usage
+from ..reports import SentContext, SentItem, SentSection, Usage
 from ..scope import Scope
-from ..store import ContextStatsRow, Store, UsageRow, UserRow, WriteView, effective_consent
+from ..store import ContextStatsRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from ..text.terms import terms
 from ..types import Message, ReplyUsage
 from .observer import Observer
@@ -30,6 +34,8 @@ MAX_FACTS = 500
 
 MAX_CONTEXTS = 1_000
 PREFIX_DIGITS = 16
+MARK_DIGITS = 8  # of the references of a section
+LAST_SEQ = 2**53
 MIN_SHARED_WORDS = 2
 """The rare words of a recalled item, beyond those of the question, that show that a reply used it."""
 
@@ -244,7 +250,8 @@ class ContextSize:
     """
     The size of one context without the caller's system text, its stable prefix, and the recalled texts.
 
-    ``erasures`` is how many erasures there had been when it was made.
+    ``sections`` are name, tokens and whether it is stable, of each.  ``erasures`` is how many erasures there had been
+    when it was made.
     """
 
     at_ms: int
@@ -253,6 +260,9 @@ class ContextSize:
     prefix: str
     question: str
     recalled: tuple[str, ...]
+    budget_tokens: int
+    sections: tuple[tuple[str, int, bool], ...]
+    sources: tuple[ContextSource, ...]
     erasures: int
 
 
@@ -260,7 +270,7 @@ class ContextStats:
     """
     The newest context of each conversation that waits for its reply; safe to use from any thread.
 
-    Recalled texts are kept only until the reply; only sizes, counts and a digest are written.
+    Recalled texts are kept only until the reply; only sizes, counts, digests and references are written.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
@@ -269,12 +279,18 @@ class ContextStats:
         self._erasures = 0
         self._lock = threading.Lock()
 
-    def add(self, scope: Scope, strategy: str, sent: int, sha256: str, question: str, recalled: Sequence[str]) -> None:
-        """Keep the size of a context that was just made for the scope's conversation."""
-        key, sizes = _conversation_key(scope), (self._now_ms(), strategy, sent, sha256[:PREFIX_DIGITS])
+    def add(self, scope: Scope, strategy: str, context: Context, question: str, recalled: Sequence[str]) -> None:
+        """Keep the size of a context that was just made for the scope's conversation, and what it was made of."""
+        key, sections = (
+            _conversation_key(scope),
+            tuple((s.name, s.tokens, s.stable) for s in context.sections if s.tokens),
+        )
+        sent = sum(tokens for name, tokens, _ in sections if name != "system")
+        sizes = (self._now_ms(), strategy, sent, context.prefix_sha256[:PREFIX_DIGITS])
+        parts = (tuple(recalled), context.budget_tokens, sections, context.sources)
         with self._lock:
             self._waiting.pop(key, None)
-            self._waiting[key] = ContextSize(*sizes, question, tuple(recalled), self._erasures)
+            self._waiting[key] = ContextSize(*sizes, question, *parts, self._erasures)
             while len(self._waiting) > MAX_CONTEXTS:
                 del self._waiting[next(iter(self._waiting))]
 
@@ -304,11 +320,177 @@ class ContextStats:
         """Write a context for the *reply* whose batch begins at *first_seq*, inside the caller's transaction."""
         place, size = popped
         taken_up = sum(is_used_by(reply, item, size.question) for item in size.recalled)
+        seq = first_seq + place
+        before = next(iter(view.contexts_sent(seq - 1, 1)), None)
         view.add_context_stats(
             ContextStatsRow(
-                first_seq + place, size.at_ms, size.strategy, size.sent, size.prefix, len(size.recalled), taken_up
+                seq,
+                size.at_ms,
+                size.strategy,
+                size.sent,
+                size.prefix,
+                len(size.recalled),
+                taken_up,
+                _references(size, view.scope.conversation or "", before),
             )
         )
+
+
+def _references(size: ContextSize, here: str, before: ContextStatsRow | None) -> str:
+    """
+    Return the sections of a context as JSON, with references to their items.
+
+    A section with the items of an earlier reply names that reply in their place: the facts and summaries of a long
+    conversation change seldom.
+    """
+    known = {old[0]: old for old in _parsed(before)["sections"]} if before else {}
+    sections = []
+    for name, tokens, stable in size.sections:
+        refs = [_reference(one, here) for one in size.sources if one.section == name and one.kind != "query"]
+        held: Any = list(_joined([ref for ref in refs if ref is not None]))
+        mark = hashlib.sha256(json.dumps(held).encode()).hexdigest()[:MARK_DIGITS]
+        old = known.get(name)
+        if before and old and old[3] == mark and held:
+            held = old[4] if isinstance(old[4], int) else before.seq
+        sections.append([name, tokens, int(stable), mark, held])
+    return json.dumps({"budget": size.budget_tokens, "sections": sections}, separators=(",", ":"))
+
+
+def _parsed(row: ContextStatsRow) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(row.sent) if row.sent else {"budget": 0, "sections": []}
+    return found
+
+
+def _reference(source: ContextSource, here: str) -> Any:
+    """Return what names an item: the id of a fact, ``[first, last]`` of messages here, or kind, conversation and number."""
+    if source.kind == "fact":
+        return source.id
+    at = "" if source.conversation in ("", here) else _mark_of(source.conversation)
+    if source.kind == "message":
+        if source.start_seq < 1:
+            return None
+        return ["m", at, source.start_seq] if at else [source.start_seq, source.end_seq]
+    return [source.kind[:2], at, source.id] if source.id else None
+
+
+def _mark_of(conversation: str) -> str:
+    """Return a digest of a conversation's name: once the conversation is erased, its name is in no record."""
+    return hashlib.sha256(conversation.encode()).hexdigest()[:PREFIX_DIGITS]
+
+
+def _joined(refs: Iterable[Any]) -> Iterator[Any]:
+    """Yield references, with messages that follow one another as one range."""
+    span: list[int] | None = None
+    for ref in refs:
+        if isinstance(ref, list) and isinstance(ref[0], int):
+            if span and ref[0] == span[1] + 1:
+                span[1] = ref[1]
+                continue
+            if span:
+                yield span
+            span = list(ref)
+            continue
+        if span:
+            yield span
+            span = None
+        yield ref
+    if span:
+        yield span
+
+
+def sent_context(view: ReadView, seq: int | None = None) -> SentContext | None:
+    """Return the context that was sent for a reply of the scope's conversation; see `Conversation.sent`."""
+    rows = view.contexts_sent(LAST_SEQ if seq is None else seq, 2)
+    if not rows or not rows[0].sent or (seq is not None and rows[0].seq != seq):
+        return None
+    row, before = rows[0], rows[1] if len(rows) > 1 and rows[1].sent else None
+    names = {_mark_of(name): name for name in view.of_user().conversation_names()}
+    names[""] = view.scope.conversation or ""
+    was, old = _sections_of(view, before), _parsed(before)["sections"] if before else []
+    sections = []
+    for (name, tokens, stable, *_), refs in _sections_of(view, row):
+        held = next((found for section, found in was if section[0] == name), [])
+        fresh = {json.dumps(ref) for ref in refs} - {json.dumps(ref) for ref in held}
+        lost = [ref for ref in held if ref not in refs]
+        items = (_sent_item(view, ref, names, json.dumps(ref) in fresh if before else False) for ref in refs)
+        gone = (_sent_item(view, ref, names, False) for ref in lost)
+        past = next((one[1] for one in old if one[0] == name), 0) if before else None
+        sections.append(SentSection(name, tokens, bool(stable), tuple(items), past, tuple(gone)))
+    said = view.messages(start_seq=row.seq, end_seq=row.seq)
+    return SentContext(
+        seq=row.seq,
+        at=from_ms(row.at),
+        strategy=row.strategy,
+        tokens=row.tokens,
+        budget_tokens=_parsed(row)["budget"],
+        prefix=row.prefix,
+        prefix_changed_because=_prefix_change(row, before, sections),
+        sections=tuple(sections),
+        recalled=row.recalled,
+        used=row.used,
+        usage=said[0].usage if said else None,
+        previous_seq=before.seq if before else None,
+    )
+
+
+def _prefix_change(row: ContextStatsRow, before: ContextStatsRow | None, sections: Sequence[SentSection]) -> str | None:
+    """Return in words why the stable part is another than for the reply before, ``None`` where it is the same."""
+    if before is None:
+        return "it is the first context on record here"
+    if row.prefix == before.prefix:
+        return None
+    said = []
+    for section in (one for one in sections if one.stable):
+        new, gone = sum(item.new for item in section.items), len(section.gone)
+        counts = [f"{new} new"] * (new > 0) + [f"{gone} no longer shown"] * (gone > 0)
+        if counts:
+            said.append(f"{section.name}: {', '.join(counts)}")
+        elif section.tokens != section.tokens_before:
+            said.append(f"{section.name}: {section.tokens_before:,} tokens became {section.tokens:,}")
+    return "; ".join(said) or "its wording changed, not its items"
+
+
+def _sections_of(view: ReadView, row: ContextStatsRow | None) -> list[tuple[list[Any], list[Any]]]:
+    """Return the sections of a context with the references to their items, a message each."""
+    found, earlier = [], dict[int, dict[str, Any]]()
+    for section in _parsed(row)["sections"] if row else ():
+        held = section[4]
+        if isinstance(held, int):
+            if held not in earlier:
+                rows = view.contexts_sent(held, 1)
+                earlier[held] = {one[0]: one[4] for one in _parsed(rows[0])["sections"]} if rows else {}
+            held = earlier[held].get(section[0], ())
+            held = held if isinstance(held, list) else []
+        found.append((section, [single for ref in held for single in _singles(ref)]))
+    return found
+
+
+def _singles(ref: Any) -> Iterator[Any]:
+    if isinstance(ref, list) and isinstance(ref[0], int):
+        yield from ([seq, seq] for seq in range(ref[0], ref[1] + 1))
+    else:
+        yield ref
+
+
+def _sent_item(view: ReadView, ref: Any, names: Mapping[str, str], new: bool) -> SentItem:
+    """Return the item that a reference names, with what it says today."""
+    if isinstance(ref, str):
+        row = view.fact(ref)
+        return SentItem("fact", ref, "", 0, 0, row.fact.text if row else None, new)
+    here = view.scope.conversation or ""
+    if isinstance(ref[0], int) or ref[0] == "m":
+        seq, name = (ref[0], here) if isinstance(ref[0], int) else (ref[2], names.get(ref[1], ""))
+        said = view.at(view.scope.subject, name).messages(start_seq=seq, end_seq=seq) if name else []
+        return SentItem("message", "", name, seq, seq, said[0].content if said else None, new)
+    if ref[0] == "st":
+        story = next((one for one in view.stories() if one.id == ref[2]), None)
+        return SentItem(
+            "story", ref[2], "", 0, 0, "\n".join(line.dated for line in story.lines) if story else None, new
+        )
+    name = names.get(ref[1], "")
+    found = view.at(view.scope.subject, name).summary_text(ref[2]) if name else None
+    start_seq, end_seq, text = found or (0, 0, None)
+    return SentItem("summary", ref[2], name, start_seq, end_seq, text, new)
 
 
 def is_used_by(reply: str, item: str, question: str) -> bool:

@@ -13,7 +13,7 @@ from ..context.result import Context
 from ..conversation import Conversation, FactPosition
 from ..errors import NotFound
 from ..integrations.agents.hooks import handle_event, read_event
-from ..reports import ConversationState, ErasureReceipt, Receipt
+from ..reports import ConversationState, ErasureReceipt, Receipt, SentContext
 from ..scope import SELF
 from ..types import Fact, Hit, Message, Summary
 from ..user import User
@@ -147,6 +147,12 @@ def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
     """Build the context that the model should see now, within a budget."""
     options = {"budget_tokens": body.budget_tokens, "strategy": body.chosen, "system": body.system}
     return chat.context(body.query, **options, note=body.note, general=body.general)  # type: ignore[arg-type]
+
+
+@table.add("GET", ONE + "/sent", APP, door=Conversation.sent)
+def context_sent(chat: ConversationDep, seq: Annotated[int | None, Query(ge=1, le=2**53)] = None) -> SentContext | None:
+    """Return what was sent to the model for a reply, by reference, with the difference to the reply before."""
+    return chat.sent(seq)
 
 
 @table.add("POST", ONE + "/recall", USER, door=Conversation.recall, repeatable=True)

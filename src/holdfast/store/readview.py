@@ -502,6 +502,17 @@ class ReadView:
         self._place()
         return [ContextStatsRow(*row) for row in self._run("context_stats")]
 
+    def contexts_sent(self, seq: int, limit: int) -> list[ContextStatsRow]:
+        """Return the contexts before reply *seq* of the scope's conversation and those ahead of it, newest first."""
+        self._place()
+        return [ContextStatsRow(*row) for row in self._run("contexts_sent", seq=seq, limit=limit)]
+
+    def summary_text(self, summary_id: str) -> tuple[int, int, str] | None:
+        """Return first message, last message, and text of a summary of the scope's conversation, of any version."""
+        self._place()
+        found = self._run("any_summary_text", id=summary_id)
+        return (found[0][1], found[0][2], found[0][3]) if found else None
+
     def items(
         self, space: str, first: str = "", stop: str = END_OF_NAMES, *, limit: int | None = None
     ) -> list[ItemRow]:

@@ -1,5 +1,5 @@
 """
-The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_layout3.sql``.
+The rows of the store as frozen values; their columns are explained in ``sql/sqlite/0001_layout4.sql``.
 
 Times are integer milliseconds UTC.
 """
@@ -266,6 +266,7 @@ class ContextStatsRow:
     prefix: str
     recalled: int
     used: int
+    sent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

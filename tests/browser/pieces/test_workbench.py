@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from ..chromium import Visitor, until
 from ..conftest import signed_in
+from ..looks import violations
 from ..served import Site, serve
 from ..story import opened
 
@@ -172,3 +173,23 @@ def test_without_scripts_the_map_the_search_and_the_parts_work(chromium, long):
         expect(page.locator("#m449")).to_be_in_viewport()
     finally:
         someone.context.close()
+
+
+def test_what_was_sent_opens_beside_the_reply_by_keyboard(visitor):
+    """The panel comes to the front with the focus in it, hostile words stay words, and axe finds nothing."""
+    with opened() as memory:
+        chat = memory.conversation("web", user="ana")
+        for said in (HOSTILE, "I live in Porto.", "And now?"):
+            chat.context(said)
+            reply = chat.record(said, "Noted.").seqs[-1]
+        with serve(memory) as site:
+            someone = visitor(site, "operator")
+            page = someone.open("/dashboard/conversations/ana/web")
+            page.locator("#tab-facts").click()
+            page.locator(f"#m{reply} a", has_text="What was sent").press("Enter")
+            expect(page.locator("#sent-title")).to_be_visible()
+            expect(page.locator("#sent")).to_contain_text("facts: 1 new")
+            page.locator("#sent details").last.locator("summary").press("Enter")
+            expect(page.locator("#sent")).to_contain_text("onerror")
+            assert violations(page) == []
+            assert someone.watch.all == []

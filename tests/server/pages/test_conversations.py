@@ -278,6 +278,24 @@ def test_any_name_and_any_text_stands_on_the_page_as_text(sign_in, memory):
     assert words in unescape(page.text)
 
 
+def test_what_was_sent_for_a_reply_is_shown_with_what_changed(sign_in, told):
+    for question in ("I live in Oslo now.", "Is it <b>cold</b> there?"):
+        told.context(question)
+        reply = told.record(question, "Yes.").seqs[-1]
+    told.record_usage("gpt-x", input_tokens=900, output_tokens=3, cached_tokens=512, seq=reply)
+    browser = sign_in()
+    shown = section(browser.get(f"{ONE}?sent={reply}"), "sent")
+
+    assert "900 tokens in, 512 of them cached" in shown
+    assert "facts: 1 new, 1 no longer shown" in shown
+    assert "New: Lives in Oslo." in shown
+    assert "No longer shown: Lives in Porto." in shown
+    assert f"?sent={reply}#sent" in browser.get(ONE).text
+    assert "No context is on record for message 2." in section(browser.get(f"{ONE}?sent=2"), "sent")
+    for odd in ("-1", "0", "999999999", "x"):
+        assert browser.get(f"{ONE}?sent={odd}").status_code == 200
+
+
 def test_the_context_is_shown_as_json_letter_by_letter(sign_in, told):
     page = sign_in().get(f"{ONE}?query=What+should+I+cook%3F").text
     raw = json.loads(unescape(re.search(r'<pre class="wrap json"[^>]*>(.*?)</pre>', page, re.DOTALL)[1]))
@@ -293,7 +311,7 @@ def test_the_context_stands_beside_that_for_an_earlier_question(sign_in, told):
     shown = section(browser.get(f"{ONE}?query=Where+is+the+zeppelin%3F&against={first.seq}"), "context")
 
     assert f"Compared with message {first.seq}" in shown
-    assert "the one sent back then is not kept" in shown
+    assert "built from memory as it is now" in shown
     assert "zeppelin" in shown.partition("Only now: ")[2].partition("Raw JSON")[0]
     assert "the stable prefix is the same" in shown
     assert "nothing to compare with" in section(browser.get(f"{ONE}?query=x&against=2"), "context")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...errors import NotFound
 from ...types import Hit, Message, Summary
 from ..lookup import all_users, conversation_names, find_conversation, load_messages, suggest_users
 from ..options import (
@@ -304,6 +305,9 @@ def context(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of each item why it is shown, and what is left out and why.")
     ] = False,
+    sent: Annotated[
+        int | None, typer.Option("--sent", min=1, metavar="NUMBER", help="Show what was sent for this reply instead.")
+    ] = None,
 ) -> int:
     """
     Show exactly what a model would be sent for the next reply, and how many tokens each part takes.
@@ -319,12 +323,15 @@ def context(
       holdfast context "What should I cook tonight?" --explain
       holdfast context "What should I cook tonight?" --strategy facts/2
       holdfast context -o messages
+      holdfast context --sent 12
     """
     if form not in (None, *FORMATS):
         hint = f"use -o {', '.join(FORMATS)}"
         raise usage_error(f"there is no format {form!r}", hint)
     with options.open() as memory:
         chat = find_conversation(memory, options, conversation, new=True)
+        if sent is not None:
+            return _print_sent(chat, sent, as_json=options.as_json or form is not None)
         built = chat.context(query, budget_tokens=budget, general=general, strategy=strategy)
         if options.as_json or form is not None:
             _print_context(built, form or "json")
@@ -332,6 +339,29 @@ def context(
             show_context(Screen(), chat, built)
             if explain:
                 show_reasons(Screen(), built)
+    return 0
+
+
+def _print_sent(chat: Conversation, seq: int, *, as_json: bool) -> int:
+    found = chat.sent(seq)
+    if found is None:
+        raise NotFound(
+            f"no context is on record for message {seq}",
+            hint="it is kept when a reply is appended after its context was made",
+        )
+    if as_json:
+        print_json(to_json(found))
+        return 0
+    screen, changed = Screen(), found.prefix_changed_because
+    screen.line(f"{found.tokens:,} of {found.budget_tokens:,} tokens; prefix {changed or 'unchanged'}")
+    if found.usage:
+        screen.line(f"{found.usage.input_tokens:,} tokens in, {found.usage.cached_tokens:,} of them cached")
+    for section in found.sections:
+        screen.line(f"{section.name}: {section.tokens:,} tokens")
+        for mark, items in ((" ", section.items), ("-", section.gone)):
+            for item in items:
+                text = f"({item.kind}, erased)" if item.text is None else item.text
+                screen.line(f"  {'+' if item.new else mark} {text}")
     return 0
 
 

@@ -82,6 +82,7 @@ LISTED = 25  # summaries and facts that a panel lists
 FOLDED_CHARS = 3_000  # a longer message is folded to its beginning
 PAGE_CHARS = 80_000  # of a page of messages; where they are longer together, they are folded sooner
 FOLDED_SOONER = 600
+SENT_CHARS = 500  # of an item of a context that was sent
 
 NOTICES = {
     "rated": "Rating stored.",
@@ -324,6 +325,7 @@ def _transcript_page(
         "older": here(request, at=max(1, first - MESSAGES_A_PAGE), chunk=None) if first > 1 else None,
         "newer": here(request, at=last + 1, chunk=None) if last < messages else None,
         "plain": "plain" in request.query_params,
+        "sent": _sent_panel(request, chat),
     }
 
 
@@ -657,6 +659,15 @@ def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:
     if earlier is not None:
         panel["other"] = compare_contexts(chat.context(earlier, budget_tokens=budget, note=False), found)
     return panel
+
+
+def _sent_panel(request: Request, chat: Conversation) -> dict[str, Any] | None:
+    """Return what was sent for the reply that the address names, ``None`` where it names none."""
+    seq = query_number(request, "sent")
+    if seq is None:
+        return None
+    found = chat.sent(seq) if seq > 0 else None
+    return {"seq": seq, "found": found, "long": SENT_CHARS}
 
 
 def _earlier_question(chat: Conversation, seq: int | None) -> str | None:

@@ -96,3 +96,10 @@ INSERT INTO derivation
        (org, user_id, bot, child_kind, child, source_kind, subject, conversation, start_seq, end_seq, source)
 VALUES (:org, :user_id, :bot, :child_kind, :child, :source_kind, :subject, :conversation, :start_seq, :end_seq, :source)
 ON CONFLICT (org, user_id, bot, child_kind, child, source_kind, subject, conversation, start_seq, source) DO NOTHING;
+
+-- name: any_summary_text
+-- A summary of any version, by its id.
+SELECT id, start_seq, end_seq, text
+  FROM summary
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND id = :id;

@@ -524,6 +524,7 @@ CREATE TABLE context_stats (               -- one row for each stored reply with
     prefix        text    NOT NULL,        -- first 16 digits of the SHA-256 of the stable part
     recalled      integer NOT NULL,        -- items recalled for the question and included
     used          integer NOT NULL,        -- how many of them share distinctive words with the reply
+    sent          text    NOT NULL,        -- JSON: its sections with their tokens and the ids of their items, no text
     PRIMARY KEY (org, user_id, bot, subject, conversation, seq)
 ) STRICT, WITHOUT ROWID;
 
