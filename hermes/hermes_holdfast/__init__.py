@@ -33,7 +33,6 @@ SEARCH = {
     },
 }
 MAX_HITS = 8
-REWOUND = 200  # how many of the last messages are looked through after an undo
 
 
 class _Stores:
@@ -72,7 +71,8 @@ class HoldfastProvider(MemoryProvider):
         self._place = ""
         self._session = ""
         self._members: AdapterMemory | None = None
-        self._rewound = False
+        self._rewound = set[str]()  # sessions whose last turns were undone
+        self._resumed = False  # nothing of the session was seen yet: its gateway may have undone turns before
 
     @property
     def name(self) -> str:
@@ -88,7 +88,7 @@ class HoldfastProvider(MemoryProvider):
         self.shutdown()
         home = Path(str(named.get("hermes_home") or Path.home() / ".hermes"))
         self._place = os.environ.get("HOLDFAST_STORE") or str(home / "holdfast.db")
-        self._session = session_id
+        self._session, self._resumed = session_id, True
         self._members = AdapterMemory(
             _stores.open(self._place),
             user=str(named.get("user_id") or named.get("user_id_alt") or USER),
@@ -120,9 +120,9 @@ class HoldfastProvider(MemoryProvider):
     ) -> None:
         """Store a turn that is complete; Hermes calls this in a thread of its own."""
         session = session_id or self._session
-        if self._rewound and messages:
-            self._rewound = False
-            self._forget_undone(session, messages)
+        if messages and (self._resumed or session in self._rewound):
+            self._forget_undone(session, _questions(messages)[:-1])
+        self._resumed = False
         said = (("user", user_content), ("assistant", assistant_content))
         self._opened().record(session, [(None, Message(role, text)) for role, text in said if text.strip()])
 
@@ -136,11 +136,15 @@ class HoldfastProvider(MemoryProvider):
         **named: Any,
     ) -> None:
         """Go on in another session, or remember that the last turns of this one were undone."""
-        self._session, self._rewound = new_session_id, rewound
+        self._session = new_session_id
+        if rewound:
+            self._rewound.add(new_session_id)
 
     def on_session_end(self, messages: Sequence[Mapping[str, Any]]) -> None:
         """Let the last part of the conversation be summarized."""
         members = self._opened()
+        if self._session in self._rewound:
+            self._forget_undone(self._session, _questions(messages))
         if members.write and members.chat(self._session).load(last=1):
             members.chat(self._session).end()
 
@@ -178,21 +182,45 @@ class HoldfastProvider(MemoryProvider):
             raise RuntimeError("the memory is not open: Hermes calls initialize() first")
         return self._members
 
-    def _forget_undone(self, session: str, messages: Sequence[Mapping[str, Any]]) -> None:
-        """Erase what was stored behind the last question that Hermes still has before the present one."""
-        asked = [message.get("content") for message in messages if message.get("role") == "user"]
-        if not self._opened().write or len(asked) < 2:
+    def _forget_undone(self, session: str, kept: Sequence[str]) -> None:
+        """Erase the turns of a session behind those questions that Hermes still has."""
+        undone, members = session in self._rewound, self._opened()
+        self._rewound.discard(session)
+        if not members.write:
             return
-        chat = self._opened().chat(session)
-        stored = chat.load(last=REWOUND)
-        kept = [
-            number for number, message in enumerate(stored) if (message.role, message.content) == ("user", asked[-2])
-        ]
-        behind = stored[kept[-1] + 1 :] if kept else []
-        undone = next((number for number, message in enumerate(behind) if message.role == "user"), len(behind))
-        for message in behind[undone:]:
-            if message.seq is not None:
-                chat.forget(message.seq)
+        chat = members.chat(session)
+        stored = chat.load()
+        asked = [(message.seq, message.content) for message in stored if message.role == "user"]
+        stay = _staying([text for _, text in asked], kept, undone=undone)
+        if stay < len(asked):
+            first = asked[stay][0] or 0
+            for seq in [message.seq or 0 for message in stored if (message.seq or 0) >= first]:
+                chat.forget(seq)
+
+
+def _questions(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what the user said in messages of Hermes."""
+    return [str(message.get("content")) for message in messages if message.get("role") == "user"]
+
+
+def _staying(stored: Sequence[str], kept: Sequence[str], *, undone: bool) -> int:
+    """
+    Return how many of the stored questions Hermes still has; all of them when what it has says nothing.
+
+    Hermes has all of them from the first on, or, where it compressed its history, those at the end.  Only when it said
+    that turns were undone do fewer, or none, count as undone.
+    """
+    if list(stored[: len(kept)]) == list(kept) and (kept or undone):
+        return len(kept)
+    if not undone or not kept:
+        return len(stored)
+
+    def alike(stay: int) -> int:
+        pairs = zip(reversed(stored[:stay]), reversed(kept), strict=False)
+        return next((number for number, (one, other) in enumerate(pairs) if one != other), min(stay, len(kept)))
+
+    best = max(range(len(stored) + 1), key=lambda stay: (alike(stay), stay < len(stored), stay))
+    return best if alike(best) else len(stored)
 
 
 def register(ctx: Any) -> None:

@@ -116,16 +116,49 @@ def test_another_session_of_the_process_is_another_conversation(home):
     assert said(home, "s2") == ["two", "noted: two"]
 
 
-def test_turns_that_are_undone_are_erased(home):
+def history(*questions):
+    """What Hermes has of a conversation."""
+    pairs = [(("user", text), ("assistant", f"noted: {text}")) for text in questions]
+    return [{"role": role, "content": text} for pair in pairs for role, text in pair]
+
+
+@pytest.mark.parametrize(
+    ("told", "left", "kept"),
+    [
+        (["one", "two", "three"], ["one"], 1),
+        (["one", "two"], [], 0),  # all of them
+        (["ok", "ok", "ok"], ["ok", "ok"], 2),  # the same words each time
+        (["one", "ok", "two", "ok"], ["one", "ok"], 2),
+        (["one", "two", "three"], ["A summary of what was said.", "two"], 2),  # compressed
+        (["one", "two", "three"], ["A summary of what was said."], 3),  # no sign of what was undone
+        (["one", "two"], ["one", "two"], 2),  # the undone turn was broken off, and never stored
+    ],
+)
+@pytest.mark.parametrize("ends", [False, True])
+def test_turns_that_are_undone_are_erased(home, told, left, kept, ends):
     manager = started("s1", **home)
-    for text in ("one", "two", "three"):
+    for text in told:
         turn(manager, text, session="s1")
     manager.on_session_switch("s1", rewound=True)
-    messages = [{"role": role, "content": text} for role, text in (("user", "one"), ("assistant", "noted: one"))]
-    turn(manager, "four", session="s1", messages=[*messages, {"role": "user", "content": "four"}])
+    after = [] if ends else ["four"]
+    if ends:
+        manager.on_session_end(history(*left))
+    else:
+        turn(manager, "four", session="s1", messages=history(*left, "four"))
     manager.shutdown_all()
 
-    assert said(home) == ["one", "noted: one", "four", "noted: four"]
+    assert said(home) == [message["content"] for message in history(*told[:kept], *after)]
+
+
+def test_turns_that_a_gateway_undid_are_erased_and_a_session_that_goes_on_is_whole(home):
+    for number, (text, has) in enumerate([("one", []), ("two", ["one"]), ("three", ["one", "two"]), ("four", ["one"])]):
+        manager = started("s1", **home)  # a gateway lets go of its agent after an undo
+        turn(manager, text, session="s1", messages=history(*has, text))
+        if number == 2:
+            assert said(home)[::2] == ["one", "two", "three"]
+        manager.shutdown_all()
+
+    assert said(home) == [message["content"] for message in history("one", "four")]
 
 
 def test_the_tool_finds_what_earlier_sessions_said(home):
