@@ -123,3 +123,57 @@ def test_the_thing_must_be_the_same():
 )  # fmt: skip
 def test_a_number_in_words_or_with_its_unit_is_a_number(told, number):
     assert as_number(told) == number
+
+
+def believed(said, rows):
+    """Return the clock and the facts about Ana as they are at any time, after one message and a model's rows about it."""
+    clock = FakeClock(AT)
+    memory = Memory(
+        clock=clock, embedder=None, llm=ScriptedModel({"facts": [rows], "episodes": ["No facts to record"]})
+    )
+    chat = memory.conversation("c", user="ana")
+    chat.record(said, "I see.")
+    chat.end()
+    memory.digest()
+    return clock, memory
+
+
+FADING = [
+    ("I had two seizures at the weekend", "health", "recent_seizures", "two seizures at the weekend"),
+    ("I'm pregnant", "health", "is_pregnant", "true"),
+]
+
+
+@pytest.mark.parametrize(("said", "category", "key", "value"), FADING)
+def test_what_is_recent_or_cannot_last_is_not_believed_for_good(said, category, key, value):
+    clock, memory = believed(said, f'{category},{key},{value},0.95,,add,asserted,state,1,"{said}"')
+    with memory:
+        assert key in {fact.key for fact in memory.user("ana").facts()}
+        clock.advance(days=281)
+        assert key not in {fact.key for fact in memory.user("ana").facts()}
+
+
+COUNTING = [
+    ("I'm nine weeks pregnant, only Andy knows", "Is nine weeks pregnant and only Andy knows.", "knows (2026-03-20)."),
+    ("Estoy embarazada de nueve semanas y lo sabe Andrés", "Está embarazada de nueve semanas y lo sabe Andrés.", "(2026-03-20)."),
+    ("I was vegetarian for three weeks in May", "Was vegetarian for three weeks in May.", "May."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "text", "end"), COUNTING)
+def test_a_count_that_goes_on_has_the_day_on_which_it_was_right(said, text, end):
+    _, memory = believed(said, f'context,,"{text}",0.95,,add,asserted,state,1,"{said}"')
+    with memory:
+        facts = [fact.text for fact in memory.user("ana").facts("context")]
+        assert [text for text in facts if text.endswith(end)], facts
+
+
+def test_an_employer_with_the_same_work_in_it_is_one_fact():
+    said = "I run a small bike shop in Leeds with my brother"
+    work = f'work,works_as,runs a small bike shop,0.95,,set,asserted,state,1,"{said}"'
+    place = f'work,works_at,"small bike shop in Leeds, run with brother",0.9,,set,asserted,state,1,"{said}"'
+    for rows in (f"{work}\n{place}", f"{place}\n{work}"):
+        _, memory = believed(said, rows)
+        with memory:
+            facts = [fact.text for fact in memory.user("ana").facts("work")]
+            assert len([text for text in facts if "bike shop" in text]) == 1, facts

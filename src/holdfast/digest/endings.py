@@ -220,6 +220,9 @@ def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
     """Whether the words are about someone else: "my brother has moved away"; English says so in its expressions."""
     if candidate.subject != SELF or candidate.category in ("family", "pets"):
         return False
+    doctor = ending_cue(code, "doctor") if candidate.category == "medication" else None
+    if doctor is not None and doctor.search(message.content):
+        return False
     flaws = find_flaws(candidate, message, code)
     return bool(flaws) and all(flaw == OTHER for flaw in flaws)
 
@@ -624,6 +627,7 @@ def _kind_of_value(one: KnownValue) -> str:
     address = f"{one.category}/{one.key}"
     kinds = {
         "work/earns": "pay",
+        "work/works_hours": "hours",
         "finance/rent": "rent",
         "health/weight": "weight",
         "schedule/wakes_at": "clock",
@@ -659,7 +663,7 @@ def _in_same_unit(new: str, old: str, kind: str) -> str:
     if kind in ("pay", "rent"):
         number = new.strip("$€£").removesuffix("k").replace(",", "")
         return _NUMBER.sub(f"{number}000" if new.endswith("k") else number, old, count=1)
-    if kind == "weight" and _NUMBER.fullmatch(new):
+    if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
         return _NUMBER.sub(new, old, count=1)
     return new
 

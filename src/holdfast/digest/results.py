@@ -87,7 +87,7 @@ _REPORT_OF = re.compile(
 )
 _MY_REPORT = re.compile(
     r"\bmy (?:(?:latest|last|new|newest|recent|annual|yearly|own|full|lab|laboratory|blood|test|urine|cholesterol|lipid|thyroid|health|medical|check-?up|routine)\s)*"
-    r"(?:results?|reports?|blood ?work|labs|panel|blood values|lab values)\b"
+    r"(?:results?|reports?|blood ?work|bloods|labs|panel|blood tests?|blood values|lab values)\b"
     r"|\bmeine[nr]?\s(?:(?:neue|letzte|aktuelle|heutige)\w*\s)?(?:blutwerte|laborwerte|laborergebnisse|blutbild|laborbefund|befunde?)\b"
     r"|\bmis?\s(?:(?:últim|nuev)\w+\s)?(?:resultados|análisis|analítica)\b|\bmes\s(?:derni\w+\s|nouv\w+\s)?(?:résultats|analyses)\b"
     r"|\b(?:i miei|le mie)\s(?:ultim\w\s|nuov\w\s)?(?:risultati|esami|analisi)\b|\b(?:meus|minhas)\s(?:últim\w+\s)?(?:resultados|exames|análises)\b"

@@ -176,11 +176,11 @@ def _same_with_more(claim: Claim, new: FactRow, live: Sequence[FactRow], now_ms:
 
 
 def with_end(claim: Claim, registry: Registry) -> Claim:
-    """Return a claim of what passes with an end: the one that was said, else that of its category."""
-    candidate = claim.candidate
-    if candidate.lifetime != "transient" or candidate.valid_to_ms is not None:
+    """Return a claim of what passes with an end: the one that was said, else that of its category or key."""
+    candidate, days = claim.candidate, registry.days_held(claim.candidate)
+    if days is None or candidate.valid_to_ms is not None:
         return claim
-    until = claim.said_at_ms + round(registry.transient_days(candidate.category) * DAY_MS)
+    until = claim.said_at_ms + round(days * DAY_MS)
     return replace(claim, candidate=replace(candidate, valid_to_ms=until))
 
 

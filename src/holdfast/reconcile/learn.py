@@ -247,10 +247,16 @@ def _covered(view: WriteView, decision: Decision, registry: Registry) -> list[Fa
     ]
 
 
+MEANT_BY = 3  # so many words that a longer value has all of can mean nothing else
+
+
 def _names_same(one: str, other: str) -> bool:
     """Whether two values name one thing, in whatever inflection: "lange Texte", "langen Texte"."""
     if same_thing(one, other) or specifies(one, other) or specifies(other, one):
         return True
+    less, more = sorted((thing_stems(one), thing_stems(other)), key=len)
+    if len(less) >= MEANT_BY and less <= more:
+        return True  # "runs a small bike shop" of "a small bike shop in Leeds, run with Theo"
     a, b = all_words(one), all_words(other)
     alike = (
         x == y

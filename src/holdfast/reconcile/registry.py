@@ -51,7 +51,7 @@ class Key:
     One key of a category: the question it answers, how its values join, and their type.
 
     ``opposite``: the addresses that cannot hold the same thing; ``aliases``: other names that models give it;
-    ``covers``: addresses at which the same value says nothing more.
+    ``covers``: addresses at which the same value says nothing more; ``holds_days``: how long a fact of it can hold.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Key:
     opposite: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     covers: tuple[str, ...] = ()
+    holds_days: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +158,13 @@ class Registry:
         """Whether the values of an address are doses: an amount and a schedule, either of which may change alone."""
         return self._type(category, key) == "dose"
 
-    def transient_days(self, category: str) -> float:
-        """Return for how long a passing fact of a category holds when its end was not said."""
-        known = self.categories.get(category)
-        return known.transient_days if known else TRANSIENT_DAYS
+    def days_held(self, candidate: Candidate) -> float | None:
+        """Return for how many days a claim holds when its end was not said; None for what holds until it changes."""
+        known = self.categories.get(candidate.category)
+        if candidate.lifetime == "transient":
+            return known.transient_days if known else TRANSIENT_DAYS
+        own = known.keys.get(candidate.key) if known and candidate.value.casefold() not in ("false", "no") else None
+        return own.holds_days if own is not None else None
 
     def cardinality(self, category: str, key: str, join: str = "") -> Cardinality:
         """Return how a value joins the live ones at its address; *join* counts only where nothing is declared."""
@@ -353,11 +357,10 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
                 _names(spec.get("opposite", ())),
                 _names(spec.get("aliases", ())),
                 _names(spec.get("covers", ())),
+                _days(spec.get("holds_days"), f"category {name!r}, key {key!r}: holds_days"),
             )
         _expect(entry.get("type", "text"), TYPES, f"category {name!r}: type")
-        days = entry.get("transient_days", TRANSIENT_DAYS)
-        if isinstance(days, bool) or not isinstance(days, int | float) or days <= 0:
-            raise ConfigError(f"category {name!r}: transient_days is {days!r}; it must be a number of days above 0")
+        days = _days(entry.get("transient_days", TRANSIENT_DAYS), f"category {name!r}: transient_days")
         found[name] = Category(
             name,
             entry.get("description", ""),
@@ -366,10 +369,18 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             entry.get("type", "text"),
             _names(entry.get("opposite", ())),
             _names(entry.get("aliases", ())),
-            days,
+            days or TRANSIENT_DAYS,
             _listed(entry.get("listed", ""), keys, name),
         )
     return found
+
+
+def _days(given: object, what: str) -> float | None:
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or given <= 0:
+        raise ConfigError(f"{what} is {given!r}; it must be a number of days above 0")
+    return given
 
 
 def _names(given: str | Iterable[str]) -> tuple[str, ...]:

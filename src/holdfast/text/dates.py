@@ -146,17 +146,31 @@ def has_guessed_year(span: TimeSpan, at: datetime, language: str) -> bool:
     return any(named & set(names.split()) for names in words.months)
 
 
-def dated(text: str, at: datetime | None, language: str) -> str:
-    """Return *text* with the date behind each word such as "tomorrow" or "next week", counted from *at*."""
+# A count that is another one tomorrow needs the day on which it was right: "nine weeks pregnant".
+COUNTS_ON = re.compile(
+    r"\b(?:days?|weeks?|months?) (?:pregnant|along|old|sober|clean|postpartum|smoke-free|in remission)\b"
+    r"|\b(?:embarazada|enceinte|incinta|grávida) (?:de|di|da|al|à) [\w ]{1,12}(?:semanas?|meses|mes|semaines?|mois|settiman[ae]|mes[ei]|mês)\b"
+    r"|\b(?:woche|monat) schwanger\b|\b(?:wochen|monate) alt\b|怀孕[^。，]{0,6}[周週月]|임신 ?\d+ ?(?:주|개월)|妊娠\d+(?:週|か月|ヶ月)",
+    re.IGNORECASE,
+)
+
+
+def dated(text: str, at: datetime | None, language: str, *, told: str = "") -> str:
+    """
+    Return *text* with the date behind each word such as "tomorrow" or "next week", counted from *at*.
+
+    With *told*, also behind the days that those words name: whether "on Saturday" is past shows there.
+    """
     words = date_words().get(language)
     if at is None or at.tzinfo is None or words is None:
         return text
     out, done = [], 0
+    days = {span.words.casefold(): span for span in find_times(told, at, language) if span.grain == "day"}
     for span in find_times(text, at, language):
         plain = span.words.casefold()
         relative = plain.startswith(tuple(words.days)) or (words.relative and re.search(words.relative, plain))
-        if span.relation == "at" and relative and not _ISO.search(text[span.end : span.end + 13]):
-            out += [text[done : span.end], f" ({_date_of_span(span, at)})"]
+        if span.relation == "at" and (relative or plain in days) and not _ISO.search(text[span.end : span.end + 13]):
+            out += [text[done : span.end], f" ({_date_of_span(days.get(plain, span), at)})"]
             done = span.end
     return "".join([*out, text[done:]])
 

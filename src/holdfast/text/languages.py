@@ -75,7 +75,7 @@ STOP = {
         "qu",
         "de": "der die das den dem des ein eine einen einem einer und oder dass in im am an auf für mit ohne von vom "
         "zu zum zur bei nach aus ist sind war bin bist sein ich du er sie es wir ihr mich mir dich dir sich uns mein "
-        "meine dein deine nicht kein keine sehr mehr aber wie wann wo was wer warum habe hat haben hast auch weil "
+        "meine dein deine nimmt wurde wurden worden nicht kein keine sehr mehr aber wie wann wo was wer warum habe hat haben hast auch weil "
         "seit ja nein noch",
         "it": "il lo la i gli le un uno una di del della dei delle a al alla e o che in nel nella per con senza su "
         "da dal è sono era essere sei siamo io tu lui lei noi voi loro mio mia miei tuo tua suo sua mi ti si ci ne "

@@ -114,6 +114,8 @@ _VOWEL = re.compile(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest
 
 def with_article(text: str) -> str:
     """Return an English sentence with the right article before a job or a relation: "Works as a nurse.", "Has an aunt."."""
+    if text.startswith("Is a ") and _VOWEL.match(text[5:]):
+        return f"Is an {text[5:]}"  # "Is an old labrador."
     if not text.startswith(("Works as ", "Has a ")):
         return text
     kind, _, rest = text.partition(" as " if text.startswith("Works as ") else " a ")

@@ -23,7 +23,7 @@ from typing import Literal, get_args
 from ...clock import to_ms
 from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
-from ...text.dates import dated, find_times, has_guessed_year
+from ...text.dates import COUNTS_ON, dated, find_times, has_guessed_year
 from ...text.render import with_article
 from ...text.sentences import split_sentences
 from ...text.terms import language_of, likely_languages, terms
@@ -269,8 +269,7 @@ def _mended(line: str, delimiter: str) -> Iterator[dict[str, str]]:
     if not found:
         return
     rest = [cell.strip() for cell in (found[5] or "").split(delimiter)]
-    head = [found[1], found[2], found[3], found[4]]
-    cells = [cell.strip().strip('"').strip() for cell in (*head, *rest)]
+    cells = [cell.strip().strip('"').strip() for cell in (found[1], found[2], found[3], found[4], *rest)]
     columns = _columns_of(cells)
     free = len(columns) - 1
     if len(cells) > len(columns):
@@ -317,6 +316,7 @@ _PASSES = re.compile(
     r"|pour l['’]instant|in questo momento|per ora|no momento|por enquanto)\b|暂时|目前|暫時|지금은|今のところ",
     re.IGNORECASE,
 )
+_RECENT = re.compile(r"(?:recent|todays?|this_week)_")  # what a key calls recent soon is not
 # A value that was measured holds from when it was taken: "on 3 March her creatinine was 2.1".
 _MEASURED = re.compile(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?))?")
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -453,15 +453,19 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
     op, join = _op(row.get("op", ""))
     message, quote, start, reason = _evidence(row, value, window)
     subject = _subject(row.get("subject", ""), window)
-    if message is not None and op == "assert" and (category in DATED or kind == "statement"):
-        value = dated(value, message.at, next(iter(likely_languages(message.content[:400])), ""))
+    happened = row.get("lifetime", "").strip().lower() in ("event", "transient") or _RECENT.match(key)
+    if message is not None and op == "assert" and (category in DATED or kind == "statement" or happened):
+        spoken = next(iter(likely_languages(message.content[:400])), "")
+        value = dated(value, message.at, spoken, told=quote if happened else "")
+    if message and message.at and COUNTS_ON.search(value) and not _STAMP.search(value):
+        value = f"{value.rstrip(' .')} ({message.at.date()}){'.' if kind == 'statement' else ''}"
     value = _as_known(value, (subject, category, key), window)
     code = _language_of(window, message, value)
     code = window.fact_language or code if window.translates(message) else code
     text = value if kind == "statement" else attribute_sentence(category, key, value, code)
     modality = _choice(row.get("modality", ""), _MODALITIES, "asserted")
     lifetime = _choice(row.get("lifetime", ""), _LIFETIMES, "") or _lifetime(category, key, value)
-    if lifetime == "state" and kind == "statement" and _PASSES.search(quote):
+    if (lifetime == "state" and kind == "statement" and _PASSES.search(quote)) or _RECENT.match(key):
         lifetime = "transient"
     measured = kind == "attribute" and _MEASURED.fullmatch(value.strip()) is not None and category not in _NOT_MEASURED
     passing = "event" if measured and lifetime == "state" else lifetime
@@ -692,12 +696,10 @@ _STATE = re.compile(
     re.IGNORECASE,
 )
 _YEAR_NAME = re.compile(
-    r"(?:freshman|sophomore|junior|senior|(?:first|second|third|fourth|final)[- ]year student)", re.IGNORECASE
+    r"(?:freshman|sophomore|junior|senior|(?:first|second|third|fourth|final)[- ]year student)", re.I
 )
 _TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
-_COUNTED = re.compile(
-    r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.IGNORECASE
-)
+_COUNTED = re.compile(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.I)
 
 
 @cache
