@@ -688,6 +688,7 @@ class Engine:
                 question_vector=vector,
                 cache=self.cache,
                 newest_first=True,
+                called=self._asked_at,
             )
             usable = self._told(view, self._usable(view, found(explain=True)))
             passed = found(kinds=("message", "fact"), gate=threshold)

@@ -77,7 +77,7 @@ def test_the_same_facts_are_read_from_every_form(form):
 @pytest.mark.parametrize(
     "nothing",
     ["NONE", "none.", "```\nNONE\n```", "[]", "{}", '{"facts": []}', "No facts to record", HEAD, f"```csv\n{HEAD}\n```",
-     "Keine neuen Fakten", "없음", "无", "Ninguno", "There is small talk only.\n\nNONE", "N/A"],
+     "Keine neuen Fakten", "Keine Fakten zu erfassen", "没有值得记录的事实", "없음", "无", "Ninguno", "There is small talk only.\n\nNONE", "N/A"],
 )  # fmt: skip
 def test_an_honest_nothing_is_no_failure(nothing):
     found = parse_fact_rows(nothing, WINDOW, source="m")

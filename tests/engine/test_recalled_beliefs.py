@@ -149,6 +149,9 @@ def test_the_ten_nearest_memories_above_a_least_relevance_are_those_that_answer(
         assert found("Where do I live?") == ["Lives in Porto."]
         assert found("What's my job?") == ["Works as a backend engineer."]
         assert found("who is my employer") == ["Works at Acme Corp."]
+        assert found("Who employs me?") == found("Whom do I work for?") == ["Works at Acme Corp."]
+        assert found("Which city am I based in?") == ["Lives in Porto."]
+        assert sorted(found("Which foods must I avoid?")) == ["Is allergic to nuts.", "Is allergic to shellfish."]
         assert found("Remind me of my home town") == found("What's my order status?") == []
         assert found("hi, how are you today?") == found("Who is the president of France?") == []
 

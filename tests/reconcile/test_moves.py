@@ -25,6 +25,11 @@ ENDS = [
     ("We run on Kubernetes.", "We moved from Kubernetes to Nomad.", ["Uses Nomad."]),
     ("We use Slack for chat.", "We replaced Slack with Zulip.", ["Uses Zulip."]),
     ("We use Asana.", "We switched to Trello.", ["Uses Trello."]),
+    ("We use Loki for logs.", "We use Elastic for logs now.", ["Uses Elastic for logs now."]),
+    ("We track tickets in Jira.", "We dropped Jira for Linear.", ["Uses Linear."]),
+    ("Our API runs on Flask.", "We moved from Flask to FastAPI.", ["Uses FastAPI."]),
+    ("Our mail goes through SendGrid.", "We migrated from SendGrid to Postmark.", ["Uses Postmark."]),
+    ("I use Chrome and Firefox.", "I stopped using Chrome.", ["Uses Firefox."]),
     ("We use Jenkins for CI.", "We moved to GitHub Actions now. It works well.", ["Uses GitHub Actions."]),
     ("I go to the gym on Mondays.", "I never go to the gym any more.", []),
     ("I go to the gym every Monday.", "I don't go to the gym anymore.", []),
@@ -40,6 +45,8 @@ def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) 
 
 
 STAYS = [
+    ("We use Loki for logs.", "We use Elastic for traces now."),
+    ("We use Loki for logs.", "We use Elastic for logs, too."),
     ("I take 20 mg of lisinopril daily.", "I'm on lisinopril."),
     ("Our logs are in Loki.", "Our metrics are in Elastic now."),
     ("Our logs are in Loki.", "Our audit logs are in Elastic now."),

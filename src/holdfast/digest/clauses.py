@@ -42,6 +42,7 @@ _THEM = {
 _FINITE = frozenset(
     "is are was were has have had does do can can't cannot isn't aren't wasn't weren't hasn't haven't doesn't don't won't will".split()
 )
+_OWNED_VERBS = _FINITE | set("look looked seem feel felt smell get got hurt itch stay kept went".split())  # "ears look"
 _NO_NOUN = frozenset(
     "a an the not got been no one in on at from with of and or but who that my our his her their".split()
 )
@@ -337,7 +338,7 @@ class ClauseReader:
         dated = following[1:2] in (["on"], ["from"], ["in"])  # "Luna's creatinine on 3 March was"
         if any(word in ("is", "are", "was") for word in following[: None if dated else 4]):
             return True
-        verb = next((at for at, word in enumerate(following) if word in _FINITE or self._is_verb(word)), 0)
+        verb = next((at for at, word in enumerate(following) if word in _OWNED_VERBS or self._is_verb(word)), 0)
         return 0 < verb < 3 and not any(word in _NO_NOUN or self._is_adverb(word) for word in following[:verb])
 
     def _by_noun(self, head: str, start: int, whom: Whom) -> tuple[MentionedPerson, str, str] | None:
@@ -747,9 +748,8 @@ def _embedded(cue: dict[str, re.Pattern[str]], before: str) -> Verdict | None:
 
 def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int) -> bool:
     """Whether the match lies in the part of the sentence that asks."""
-    asks = sentence.rstrip(" \t\"')*_" + BLANK).endswith(("?", "？"))
-    opener = cue.get("question")
-    if opener is None:
+    asks = sentence.rstrip(" \t\"')*_" + BLANK).endswith(("?", "？")) and not _search(cue, "reminder", sentence[end:])
+    if (opener := cue.get("question")) is None:
         return asks
     begin = _first_word(cue, sentence)  # "guess what" asks nothing
     asides = [found.span() for found in cue["aside"].finditer(sentence)] if "aside" in cue else []

@@ -325,6 +325,16 @@ _ON_BACK = re.compile(
     r"(\d{3})(?![\w%°$€£/+-]|[.,:]\d| ?(?:km|kilometers|miles?|m|meters|kg|grams?|pages?|pieces?|people|points|euros?|dollars|emergency)\b)",
     re.IGNORECASE,
 )
+# Several lower-case words behind "the password to my laptop is", and the answer to a security question.
+_PASSPHRASE = re.compile(
+    rf"(?<!\w)(?:password|passphrase|passcode|passwort|contraseña|mot de passe){_FOR}(?:'s| is| ist| es| est|:)\s{{0,2}}[\"'“]?((?:[a-z]{{3,12}}[ -]){{3,7}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
+    r"|(?<!\w)(?:(?:secret|security) (?:question )?(?:answer|word)|answer to (?:the|my) (?:secret|security) question)(?:'s| is|:)\s{0,2}[\"'“]?(\S{3,40}(?: [A-Z]\S{2,30})?)",
+    re.IGNORECASE,
+)
+_NO_PASSPHRASE = re.compile(
+    r"\b(?:the|and|not|never|too|very|still|already|was|been|has|have|must|should|your|same|written|stored|somewhere|you|with|when|but|because|among|between|by|for|from|of|to|in|on|at|only|shared|saved|people|everyone|several)\b",
+    re.IGNORECASE,
+)
 _CARD_CHARS = 200
 _CARD = re.compile(
     r"\b(?:(?:credit|debit|bank|visa|master)?[ -]?cards?|visa|mastercard|amex|cvv2?|cvc2?|csc|pay(?:ing|ment)?|checkout|expir(?:y|es|ation))\b",
@@ -381,6 +391,11 @@ _PASSWORD_HINTS = (
     salasana şifre heslo jelszó parolă 密码 密碼 口令 パスワード 暗証番号 비밀번호 비번 암호""".split(),
     "log in",
     "sign in",
+    "secret answer",
+    "security answer",
+    "secret word",
+    "security question",
+    "secret question",
 )
 _TRIM = ".,;:!?\"'`´’”“»«)]}>…。、」"
 
@@ -431,6 +446,9 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
             talk = text[start:end].casefold() in _TALK or _is_expression(text, *value)
             if end - start >= 3 and not talk and start not in shown:
                 yield start, end
+    for found in find_in_steps(_PASSPHRASE, text):
+        if not _NO_PASSPHRASE.search(found[found.lastindex or 0]):
+            yield found.span(found.lastindex or 0)
     for pattern in _LOOSE:
         for found in find_in_steps(pattern, text):
             start, end = _trimmed(text, *found.span(1))

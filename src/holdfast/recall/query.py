@@ -255,9 +255,52 @@ _ASKED_BY_NAME = re.compile(
 )
 
 
+# What a question asks for in a verb, without its name: "who employs me?".
+_ASKED_BY_VERB = tuple(
+    (re.compile(pattern, re.IGNORECASE), names)
+    for pattern, names in (
+        (
+            r"\bwho (?:employs|pays|hired) (?:me|us)\b|\b(?:who|whom|where) (?:do|am) (?:i|we) (?:work|working|employed)\b"
+            r"|\b(?:who|whom) (?:do|am) i (?:\w+ )?(?:work|working|employed) (?:for|with|by)\b",
+            ("works_at",),
+        ),
+        (
+            r"\bwhat do i do (?:for a living|for work|professionally|all day)\b|\bhow do i (?:earn|make) (?:my|a) (?:living|money)\b",
+            ("works_as", "works_at"),
+        ),
+        (
+            r"\bwhat (?:do|should|can|may) (?:you|people|they|one) call me\b|\bhow (?:do|should) you address me\b",
+            ("goes_by", "name"),
+        ),
+        (
+            r"\bwhat (?:do|am) i (?:drive|driving)\b|\bwhat(?:'s| is) my ride\b|\bhow do i get (?:to work|around)\b",
+            ("drives",),
+        ),
+        (
+            r"\b(?:what|which)\b[^.?!]{0,30}\b(?:can't|cannot|can not|mustn't|must not|shouldn't|should not|may not|am i not allowed to|must|should)"
+            r" (?:i )?(?:not )?(?:eat|have|take|touch|avoid|stay away from|keep away from)\b",
+            ("allergic_to", "intolerant_to", "does_not_eat"),
+        ),
+        (
+            r"\bhow (?:should|do|would|must) (?:you|i|your) [^.?!]{0,25}\b(?:answer|reply|respond|phrase|write|word|talk|speak|replies|answers)\b"
+            r"|\bhow (?:long|short|detailed) should (?:you|your)\b",
+            ("communication",),
+        ),
+        (
+            r"\bwhere (?:do|am|are) (?:i|we) (?:live|living|based|at home|reside|stay)\b|\b(?:which|what) (?:city|town|country|place) (?:do|am|are) (?:i|we)\b",
+            ("lives_in",),
+        ),
+        (r"\bwhen (?:was i born|do i turn|do i celebrate)\b", ("birth_date",)),
+        (r"\bwho am i (?:married to|dating|with)\b", ("husband", "wife", "partner")),
+        (r"\b(?:what|which) (?:drugs?|medicines?|medications?|pills?|tablets?) (?:do|am) i\b", ("medication",)),
+    )
+)
+
+
 def names_asked_for(question: str) -> list[str]:
-    """Return the names of what a question asks for: "job" of "What's my job?"."""
-    return [found["my"] or found["use"] or found["known"] for found in _ASKED_BY_NAME.finditer(question)]
+    """Return the names of what a question asks for: "job" of "What's my job?", "works_at" of "Who employs me?"."""
+    named = [found["my"] or found["use"] or found["known"] for found in _ASKED_BY_NAME.finditer(question)]
+    return named + [name for asked, names in _ASKED_BY_VERB if asked.search(question) for name in names]
 
 
 def find_aliases(

@@ -20,6 +20,8 @@ _KINDS = [
         "slack, microsoft teams, mattermost, rocket.chat, zulip",
         "notion, confluence, evernote, obsidian",
         "datadog, new relic, dynatrace",
+        "sendgrid, postmark, mailgun",
+        "zendesk, intercom, freshdesk",
         "terraform, pulumi, cloudformation",
     )
 ]
@@ -37,6 +39,10 @@ _LIMITED = re.compile(
 _NAME_ENDS = r"(?=\s*(?:[.!,;]|$|now\b|last\b|this\b|in \d{4}))"
 _NOW = re.compile(r"[\s,]+(?:now|nowadays|these days|instead|from now on)[\s.!]*$", re.IGNORECASE)
 _PLACED = re.compile(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.+-]*(?: [A-Z][\w.+-]*){0,2})")
+_USED_FOR = re.compile(
+    r"(?:uses?|runs?) (?P<where>[\w.+-]+(?: [\w.+-]+){0,2}?) (?P<how>for) (?P<what>.{2,60})", re.IGNORECASE
+)
+_NOW_FIRST = re.compile(r"(?:now|nowadays|these days),? (?=(?:uses?|runs?)\b)", re.IGNORECASE)
 _STAYS = re.compile(
     r"\b(?:is|are|lives?|stays?|sits?|keeps?|stores?|tracks?|logs?|hosts?|documents?|writes?|files?|plans?|monitors?|deploys?)\b",
     re.IGNORECASE,
@@ -54,14 +60,23 @@ _DAYS = re.compile(
 
 
 def placed_elsewhere(text: str, old: str) -> bool:
-    """ "Our logs are in Elastic now" after "Our logs are in Loki": the same things, in one named place and then in another."""
-    if _NOW.search(text) is None or _PARTLY.search(text) or _PARTLY.search(old):
+    """
+    "Our logs are in Elastic now" after "Our logs are in Loki": the same things, in one named place and then in another.
+
+    So is "Uses Elastic for logs now" after "Uses Loki for logs".
+    """
+    now = _NOW.search(text) or _NOW_FIRST.match(text)
+    if now is None or _PARTLY.search(text) or _PARTLY.search(old):
         return False
-    here, there = (_PLACED.fullmatch(_NOW.sub("", one).rstrip(" .!")) for one in (text, old))
+    one, other = (_NOW_FIRST.sub("", _NOW.sub("", told)).rstrip(" .!") for told in (text, old))
+    here, there = _USED_FOR.fullmatch(one), _USED_FOR.fullmatch(other)
+    used = here is not None and there is not None
+    if not used:
+        here, there = _PLACED.fullmatch(one), _PLACED.fullmatch(other)
     if here is None or there is None or here["how"] != there["how"]:
         return False
     what, where = here["what"], (here["where"], there["where"])
-    if _PEOPLE.search(what) or not _STAYS.search(what) or any(_DAYS.fullmatch(one) for one in where):
+    if not used and (_PEOPLE.search(what) or not _STAYS.search(what) or any(_DAYS.fullmatch(place) for place in where)):
         return False
     same = sequence(what) == sequence(there["what"]) and bool(thing_stems(what))
     return same and not thing_stems(where[0]) & thing_stems(where[1])
