@@ -8,8 +8,9 @@ import psycopg
 import pytest
 
 from holdfast import Memory
-from holdfast.errors import StoreError
+from holdfast.errors import StoreBusy, StoreError
 from holdfast.store import grant_owner, owner_policies
+from holdfast.store.postgres import schema
 from tests.postgres.lending import Lender
 
 TABLES = ("message", "fact", "evidence", "conversation", "summary", "prompt", "consent")
@@ -107,6 +108,25 @@ def test_applications_and_the_doctor_see_what_they_saw(roles: dict[str, str], ad
         assert [fact.value for fact in memory.user("bo").facts()] == ["Faro"]
         assert memory.doctor().findings == ()
     assert read(roles["own_bo"], "SELECT value FROM facts") == [("Faro",)]
+
+
+def test_policies_let_others_pass_while_a_reader_is_in_their_way(
+    roles: dict[str, str], address: str, postgres: Lender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever waits for a table holds up all who come later, so it waits briefly and tries again."""
+    monkeypatch.setattr(schema, "_LOCK_MS", 50)
+    monkeypatch.setattr(schema, "_PAUSES_S", ())
+    admin = postgres.at("mine", "postgres")
+    with psycopg.connect(admin) as reader:
+        reader.execute("SELECT 1 FROM message")
+        with pytest.raises(StoreBusy, match="not changed"):
+            owner_policies(admin, apply=True)
+        with Memory(address, embedder=None) as memory:
+            memory.conversation("c", user="ana").record("I have a dog.", "Noted.")
+        monkeypatch.setattr(schema, "_PAUSES_S", (1.0,))
+        monkeypatch.setattr(schema.time, "sleep", lambda _: reader.rollback())
+        owner_policies(admin, apply=True)
+    assert read(roles["own_bo"], "SELECT DISTINCT user_id FROM message") == [("bo",)]
 
 
 def test_roles_that_row_level_security_does_not_hold_are_refused(roles: dict[str, str], postgres: Lender) -> None:

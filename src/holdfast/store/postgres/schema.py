@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from urllib.parse import quote
@@ -99,22 +99,31 @@ def migrate(connection: Connection) -> None:
     if _applied(connection) == set(known):
         return
     try:
-        for pause_s in (*_PAUSES_S, None):
-            try:
-                _apply(connection)
-                return
-            except errors.LockNotAvailable:
-                if pause_s is None:
-                    raise
-                time.sleep(pause_s)
-    except errors.LockNotAvailable as error:
-        hint = "end long transactions (pg_stat_activity shows them), and open it again"
-        raise StoreBusy("the schema was not changed, as other sessions use its tables", hint=hint) from error
+        _when_free(lambda: _apply(connection))
     except errors.InsufficientPrivilege as error:
         hint = "run `holdfast store init` with the address of a role that may create tables"
         raise StoreError(
             "the database has not all tables of this version, and this role may not make them", hint=hint
         ) from error
+
+
+def _when_free(change: Callable[[], None]) -> None:
+    """
+    Run a change of the schema, again after a while when it waited `_LOCK_MS` for a table that other sessions use.
+
+    Raises:
+        StoreBusy: they used it all the time.
+    """
+    for pause_s in _PAUSES_S:
+        try:
+            return change()
+        except errors.LockNotAvailable:
+            time.sleep(pause_s)
+    try:
+        change()
+    except errors.LockNotAvailable as error:
+        hint = "end long transactions (pg_stat_activity shows them), and try again"
+        raise StoreBusy("the schema was not changed, as other sessions use its tables", hint=hint) from error
 
 
 def _apply(connection: Connection) -> None:
@@ -295,12 +304,19 @@ def apply_owner_policies(location: str) -> None:
     Apply `owner_policies`; safe to run again, as after an upgrade.
 
     Raises:
+        StoreBusy: other sessions used the tables all the time.
         StoreError: the login does not own the tables or may not create roles, or the tables are spread over a cluster.
     """
+
+    def change() -> None:
+        with connection.transaction():
+            connection.execute(f"SET LOCAL lock_timeout = {_LOCK_MS}".encode())
+            connection.execute(owner_policies().encode())
+            (schema,) = connection.execute("SELECT current_schema()").fetchall()[0]
+            connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(Identifier(schema), Identifier(OWNER)))
+
     with _as_owner(location) as connection:
-        connection.execute(owner_policies().encode())
-        (schema,) = connection.execute("SELECT current_schema()").fetchall()[0]
-        connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(Identifier(schema), Identifier(OWNER)))
+        _when_free(change)
 
 
 def grant_owner(location: str, role: str, user: str, org: str, *, revoke: bool = False) -> None:
@@ -310,7 +326,7 @@ def grant_owner(location: str, role: str, user: str, org: str, *, revoke: bool =
     Raises:
         StoreError: there is no such role, or row level security does not hold it.
     """
-    with _as_owner(location) as connection:
+    with _as_owner(location) as connection, connection.transaction():
         if revoke:
             gone = "DELETE FROM holdfast_owners.owner WHERE role = %s AND org = %s AND user_id = %s"
             connection.execute(gone, (role, org, user))
@@ -330,14 +346,13 @@ def grant_owner(location: str, role: str, user: str, org: str, *, revoke: bool =
 
 @contextmanager
 def _as_owner(location: str) -> Iterator[Connection]:
-    """Open one transaction of the role that owns the tables."""
+    """Connect as the role that owns the tables."""
     connection = connect(location)
     try:
         migrate(connection)
         if connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchall():
             raise StoreError("users' own roles are not for a cluster", hint="give users the pages or the API")
-        with connection.transaction():
-            yield connection
+        yield connection
     except psycopg.Error as error:
         raise translated(error) from error
     finally:
