@@ -143,7 +143,9 @@ class Engine:
             observer=self.observer,
         )
         self._reembed = Reembedding(deps, embedder) if embedder is not None and config.reembed else None
-        self._workers = Workers(self.queue, config.workers, self._order_due) if background else None
+        self._workers = (
+            Workers(self.queue, config.workers, self._order_due, self.uses.flush_some) if background else None
+        )
         self.consent = ConsentChoices(store, self.now_ms, embeds, self.work.read_mode)
         self.eraser = Eraser(store, config, self.now_ms, reader, self.work.read_mode, self._forget_caches)
         self.subjects = Subjects(store, self.now_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -59,6 +60,18 @@ def test_a_search_uses_what_it_found(memory: Memory) -> None:
     memory.user("ana").search("what is my dog called?")
 
     assert set(used(memory)) == {"Has a dog named Rex.", "Rex is a dog."}
+
+
+def test_uses_are_written_while_there_is_nothing_else_to_do() -> None:
+    with Memory(background=True) as memory:
+        memory.conversation("chat", user="ana").record("I live in Porto.", "Noted.")
+        memory.digest()
+        memory.user("ana").search("Where do I live?")
+
+        while not memory.user("ana").facts()[0].uses:
+            threading.Event().wait(0.05)
+
+        assert memory.user("ana").facts()[0].last_used_at is not None
 
 
 def test_strength_is_as_of_now(memory: Memory, clock: FakeClock) -> None:

@@ -11,13 +11,14 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from ..clock import from_ms
 from ..context.result import Context, ContextSource
-from ..errors import BadInput, NotFound
+from ..errors import BadInput, NotFound, StoreError
 from ..reconcile.archive import record_uses
 from ..reports import SentContext, SentItem, SentSection, Usage
 from ..scope import Scope
@@ -31,6 +32,7 @@ KEY_PARTS = ("org", "user", "bot", "day", "layer", "model")
 
 MAX_USERS = 1_000
 MAX_FACTS = 500
+MAX_IDLE_USERS = 50  # whose counts are written at once while there is nothing else to do
 
 MAX_CONTEXTS = 1_000
 PREFIX_DIGITS = 16
@@ -234,15 +236,30 @@ class UseCounter:
         """Write the counts of all users or of one; drop those of users who paused memory."""
         with self._lock:
             users = [user_key for user_key in self._counts if scope is None or user_key == scope.user_key]
-        for org, user, bot in users:
-            whole = Scope(org=org, user=user, bot=bot)
-            counts = self.pop(whole)
+        for user_key in users:
+            self._flush_user(*user_key)
 
-            def work(view: WriteView, counts: UseCounts = counts) -> None:
-                if effective_consent(view.consent(), None) == "active":
-                    self.write(view, counts)
+    def flush_some(self) -> None:
+        """Write the counts of a few users, for a process that has nothing else to do; what fails is kept for later."""
+        with self._lock:
+            users = list(self._counts)[:MAX_IDLE_USERS]
+        with suppress(StoreError):
+            for user_key in users:
+                self._flush_user(*user_key)
 
+    def _flush_user(self, org: str, user: str, bot: str) -> None:
+        whole = Scope(org=org, user=user, bot=bot)
+        counts = self.pop(whole)
+
+        def work(view: WriteView) -> None:
+            if effective_consent(view.consent(), None) == "active":
+                self.write(view, counts)
+
+        try:
             self._store.write(whole, work)
+        except StoreError:
+            self.restore(whole, counts)
+            raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,16 +129,23 @@ class Workers:
     """
     Background threads over one queue; they sleep until woken or until a job is due.
 
-    The first thread begins with *prepare*, which orders work that messages do not.  One thread in a second looks for work
+    The first thread begins with *prepare*, which orders work that messages do not.  *when_idle* is called while there is none.  One thread in a second looks for work
     while there is none, however many sleep.  Jobs of a kind that is quick are claimed several at a time, as many as a quarter
     of a second of all threads can do: what is claimed here waits for nobody else.  Once no thread has asked for the others
     for half a second, they are let go.
     """
 
-    def __init__(self, queue: Queue, count: int, prepare: Callable[[], object] | None = None) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        count: int,
+        prepare: Callable[[], object] | None = None,
+        when_idle: Callable[[], object] | None = None,
+    ) -> None:
         self._queue = queue
         self._count = count
         self._prepare = prepare
+        self._when_idle = when_idle
         self._stop = threading.Event()
         self._looking = 0
         self._held: dict[int, Job] = {}  # by the thread that is inside it
@@ -220,6 +227,8 @@ class Workers:
                     self._queue.wake.clear()
                     break
                 if time.monotonic() - self._looked_at >= 0.9 * _IDLE_SECONDS:
+                    if self._when_idle is not None:
+                        self._when_idle()
                     break
 
     def _watch(self) -> None:

@@ -336,6 +336,7 @@ def reworded(one: str, other: str) -> bool:
     )
 
 
+@lru_cache(maxsize=4096)
 def _one_way(text: str) -> tuple[str, ...]:
     """Return the sequence with phrases that have one meaning in one form: "get up" as "wake up", "over" after "prefer"."""
     words = list(sequence(text))
