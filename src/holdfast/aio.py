@@ -574,6 +574,26 @@ class AsyncConversation:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         return await asyncio.to_thread(self._sync.state)
 
+    async def reply(self, text: str, *, system: str | None = None) -> Message:
+        """
+        Ask the memory's own model for a reply to *text*, with the context that `context` builds, and store both.
+
+        Nothing is stored when the model fails.  The call counts in the budgets, and in ``usage()`` as ``chat``.
+
+        Args:
+            text: what the user says.
+            system: instructions for the assistant, above the memory.
+
+        Returns:
+            The reply; its ``seq`` is 0 where nothing is stored: the user paused, say, or the conversation is incognito.
+
+        Raises:
+            BadInput: the text cannot be stored.
+            ConfigError: the memory has no model.
+            ModelError: the model gave no answer.
+        """
+        return await asyncio.to_thread(self._sync.reply, text, system=system)
+
     async def sent(self, seq: int | None = None) -> SentContext | None:
         """
         Return what was sent to the model for a reply: sections, tokens, items, and the difference to the reply before.

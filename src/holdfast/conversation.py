@@ -16,16 +16,17 @@ from .context.material import Count
 from .context.named import as_strategy
 from .context.result import Context
 from .engine import Engine
-from .errors import BadInput, Conflict
+from .errors import BadInput, ConfigError, Conflict
 from .ingest.append import rate_reply
-from .jobs.usage import sent_context
+from .jobs.usage import note_usage, sent_context
+from .llm.protocol import ModelError, reply_request
 from .privacy.forget import beginning_of_branch, load_branches
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt, SentContext
 from .scope import SELF, Scope, checked_name, conversation_names
 from .store import ConversationRow
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_count, checked_limit, checked_query, checked_score
-from .types import Fact, Hit, Message, Summary
+from .types import Fact, Hit, Message, ReplyUsage, Summary
 
 FactPosition = tuple[int, datetime, str]
 """The place of a fact among those of a conversation: the first message that states it, ``recorded_at``, id."""
@@ -285,6 +286,41 @@ class Conversation:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
         row = self._engine.store.read(self._scope, lambda view: view.conversation())
         return None if row is None else conversation_state(row)
+
+    def reply(self, text: str, *, system: str | None = None) -> Message:
+        """
+        Ask the memory's own model for a reply to *text*, with the context that `context` builds, and store both.
+
+        Nothing is stored when the model fails.  The call counts in the budgets, and in ``usage()`` as ``chat``.
+
+        Args:
+            text: what the user says.
+            system: instructions for the assistant, above the memory.
+
+        Returns:
+            The reply; its ``seq`` is 0 where nothing is stored: the user paused, say, or the conversation is incognito.
+
+        Raises:
+            BadInput: the text cannot be stored.
+            ConfigError: the memory has no model.
+            ModelError: the model gave no answer.
+        """
+        if self._engine.client is None:
+            raise ConfigError("there is no model to ask", hint="name one with llm=… or `holdfast serve --llm`")
+        if not isinstance(text, str) or not text.strip():
+            raise BadInput("there is nothing to reply to", hint="give what the user says")
+        built = self.context(text, system=system)
+        request = reply_request(built.messages, built.cache_key)
+        answer = self._engine.client.ask(self._scope, request)
+        if not answer.text.strip():
+            raise ModelError(f"{answer.model} returned an empty reply", hint="ask again")
+        stored = self.record(text, answer.text)
+        if not stored.seqs:
+            return Message("assistant", answer.text)
+        seq = stored.seqs[-1]
+        used = ReplyUsage(answer.model, answer.input_tokens, answer.output_tokens, answer.cached_tokens)
+        self._engine.store.write(self._scope, lambda view: note_usage(view, seq, used))
+        return self.load(start_seq=seq, limit=1)[0]
 
     def sent(self, seq: int | None = None) -> SentContext | None:
         """

@@ -8,8 +8,10 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.cli import main
-from holdfast.errors import BadInput
+from holdfast.errors import BadInput, ConfigError
+from holdfast.llm.protocol import ModelError
 from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.model import ScriptedModel
 
 
 def talk(chat, *said, reply="Noted."):
@@ -128,3 +130,34 @@ def test_the_command_shows_it(tmp_path, capsys):
     assert "no context is on record for message 3" in capsys.readouterr().err
     assert main(["context", "--store", path, "--user", "ana", "--sent", "4", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["seq"] == 4
+
+
+def test_the_memory_s_own_model_replies_and_both_are_stored():
+    """The model sees what is known; what it used is counted as a chat and kept with the reply."""
+    model = ScriptedModel({"chat": ["A lentil curry."]})
+    with Memory(embedder=HashEmbedder(), llm=model) as memory:
+        chat = memory.conversation("web", user="ana")
+        memory.user("ana").remember("I'm vegetarian.")
+        answer = chat.reply("What should I cook?", system="Be brief.")
+
+        assert (answer.role, answer.content, answer.seq) == ("assistant", "A lentil curry.", 2)
+        assert [message.content for message in chat.load()] == ["What should I cook?", "A lentil curry."]
+        assert "egetarian" in repr(model.requests("chat")[0].before)
+        assert "Be brief." in model.requests("chat")[0].system
+        assert answer.usage.model
+        assert chat.sent().seq == 2
+        assert [one.layer for one in memory.usage(by=("layer",))] == ["chat"]
+
+
+def test_a_model_that_fails_stores_nothing_and_no_model_says_what_to_do(memory):
+    with pytest.raises(ConfigError, match="no model"):
+        memory.conversation("web", user="ana").reply("Hello.")
+    with Memory(embedder=HashEmbedder(), llm=ScriptedModel({"chat": [" ", ModelError("down")]})) as other:
+        chat = other.conversation("web", user="ana")
+        for _ in range(2):
+            with pytest.raises(ModelError):
+                chat.reply("Hello.")
+        for wrong in ("", "   ", 5, None):
+            with pytest.raises(BadInput):
+                chat.reply(wrong)
+        assert chat.load() == []

@@ -507,6 +507,27 @@ class Conversation:
         except NotFound:
             return None
 
+    def reply(self, text: str, *, system: str | None = None) -> Message:
+        """
+        Ask the memory's own model for a reply to *text*, with the context that `context` builds, and store both.
+
+        Nothing is stored when the model fails.  The call counts in the budgets, and in ``usage()`` as ``chat``.
+
+        Args:
+            text: what the user says.
+            system: instructions for the assistant, above the memory.
+
+        Returns:
+            The reply; its ``seq`` is 0 where nothing is stored: the user paused, say, or the conversation is incognito.
+
+        Raises:
+            BadInput: the text cannot be stored.
+            ConfigError: the memory has no model.
+            ModelError: the model gave no answer.
+        """
+        body = {"text": text, "system": system}
+        return self._wire.send(self._scope.call("POST", "/reply", Message, body=body))
+
     def sent(self, seq: int | None = None) -> SentContext | None:
         """
         Return what was sent to the model for a reply: sections, tokens, items, and the difference to the reply before.

@@ -7,8 +7,9 @@ A model is called outside every transaction and may be called from several threa
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import HoldfastError
 
@@ -48,6 +49,25 @@ class Request:
     max_output_tokens: int = 1024
     timeout_s: float = 60.0
     before: tuple[tuple[str, str], ...] = ()
+
+
+CHAT_TEMPERATURE = 0.7
+
+
+def reply_request(messages: Sequence[Mapping[str, Any]], cache_key: str) -> Request:
+    """Build the request for a reply from the messages of a context, the last of which is to be answered."""
+    spoken = [(m["role"], m["content"]) for m in messages if isinstance(m.get("content"), str) and m["content"]]
+    turns = [(role, words) for role, words in spoken if role in ("user", "assistant")]
+    last = turns.pop()[1] if turns and turns[-1][0] == "user" else ""
+    return Request(
+        layer="chat",
+        system="\n\n".join(words for role, words in spoken if role == "system"),
+        text=last,
+        prompt="",
+        cache_key=cache_key,
+        temperature=CHAT_TEMPERATURE,
+        before=tuple(turns),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from .schemas import (
     NewRating,
     Page,
     RecallRequest,
+    ReplyRequest,
     UserDep,
     page_of,
     parse_position,
@@ -147,6 +148,12 @@ def context_build(chat: ConversationDep, body: ContextRequest) -> Context:
     """Build the context that the model should see now, within a budget."""
     options = {"budget_tokens": body.budget_tokens, "strategy": body.chosen, "system": body.system}
     return chat.context(body.query, **options, note=body.note, general=body.general)  # type: ignore[arg-type]
+
+
+@table.add("POST", ONE + "/reply", APP, door=Conversation.reply)
+def messages_reply(chat: ConversationDep, body: ReplyRequest) -> Message:
+    """Ask the memory's own model for a reply to the user's words, with their context, and store both."""
+    return chat.reply(body.text, system=body.system)
 
 
 @table.add("GET", ONE + "/sent", APP, door=Conversation.sent)

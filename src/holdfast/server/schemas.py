@@ -70,6 +70,13 @@ class NewContent(Body):
     content: Annotated[str, Field(max_length=4_000_000)]
 
 
+class ReplyRequest(Body):
+    """What the user says, to which the memory's own model replies."""
+
+    text: Annotated[str, Field(max_length=4_000_000)]
+    system: Annotated[str | None, Field(max_length=1_000_000, description="Instructions for the assistant.")] = None
+
+
 class NewRating(Body):
     """A user's rating of a reply."""
 

@@ -296,6 +296,16 @@ def test_what_was_sent_for_a_reply_is_shown_with_what_changed(sign_in, told):
         assert browser.get(f"{ONE}?sent={odd}").status_code == 200
 
 
+def test_one_chats_here_with_a_typed_reply_a_stub_or_the_model(sign_in, told):
+    browser = sign_in()
+    for fields, expected in (({"reply": "I see."}, "I see."), ({}, conversations.STUB)):
+        answer = browser.post(ONE, data={"do": "say", "text": "I live in <b>Oslo</b> now.", **fields})
+        assert "What was sent for message" in section(answer, "sent")
+        assert [message.content for message in told.load(last=2)] == ["I live in <b>Oslo</b> now.", expected]
+    assert post(browser, do="say", text="  ").status_code == 422
+    assert "<b>Oslo</b>" not in browser.get(ONE).text
+
+
 def test_the_context_is_shown_as_json_letter_by_letter(sign_in, told):
     page = sign_in().get(f"{ONE}?query=What+should+I+cook%3F").text
     raw = json.loads(unescape(re.search(r'<pre class="wrap json"[^>]*>(.*?)</pre>', page, re.DOTALL)[1]))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...errors import BadInput, HoldfastError
-from ...llm.protocol import Answer, LanguageModel, ModelError, Request
+from ...llm.protocol import Answer, LanguageModel, ModelError, reply_request
 from ...reports import DigestReport, Receipt
 from ...types import Fact, FactChange
 from ..models import RULES, ModelOptions
@@ -34,7 +34,6 @@ from ..terminal import (
 )
 
 if TYPE_CHECKING:
-    from ...context.result import Context
     from ...conversation import Conversation
     from ...memory import Memory
     from ...user import User
@@ -44,7 +43,6 @@ if find_spec("readline"):
 
 HITS_SHOWN, FOUND_SHOWN = 3, 5
 UNSTORED_TURNS = 40
-TEMPERATURE = 0.7
 CHAT_COMMANDS = (
     ("/facts", "list the facts"),
     ("/context", "show what the model would be sent for the next reply"),
@@ -284,7 +282,7 @@ class ChatSession:
         if self.model is None:
             return None
         built = self.chat.context(unstored, budget_tokens=self.budget, system=self.system)
-        request = replace(reply_request(built), timeout_s=self.memory.config.model_timeout_s)
+        request = replace(reply_request(built.messages, built.cache_key), timeout_s=self.memory.config.model_timeout_s)
         if unstored is not None:
             request = replace(request, before=(*request.before, *self.unstored[-UNSTORED_TURNS:]))
         if not request.text:
@@ -348,23 +346,6 @@ class ChatSession:
 
     def _help(self) -> None:
         self.screen.columns([[(name, STRONG), (meaning, QUIET)] for name, meaning in CHAT_COMMANDS], indent=2)
-
-
-def reply_request(built: Context) -> Request:
-    """Build the request for a reply from the context's messages, the last of which is to be answered."""
-    spoken = [(m["role"], m["content"]) for m in built.messages if isinstance(m.get("content"), str) and m["content"]]
-    system = "\n\n".join(words for role, words in spoken if role == "system")
-    turns = [(role, words) for role, words in spoken if role in ("user", "assistant")]
-    last = turns.pop()[1] if turns and turns[-1][0] == "user" else ""
-    return Request(
-        layer="chat",
-        system=system,
-        text=last,
-        prompt="",
-        cache_key=built.cache_key,
-        temperature=TEMPERATURE,
-        before=tuple(turns),
-    )
 
 
 def _end_chat(session: ChatSession, options: SubjectOptions) -> int:

@@ -93,9 +93,11 @@ NOTICES = {
     "refused": "Not added: memory is paused, or the words hold what must not be remembered.",
     "stopped": "Stopping after the current range. Finished ranges keep their new version.",
     "reverted": "Reverted to the previous version.",
+    "told": "Stored. The context that was sent for the reply is shown beside it.",
     "ended": "Conversation ended. The remaining messages are being summarized.",
     "retried": "The job will run again.",
 }
+STUB = "Noted."  # the reply of a chat on the page where no model is set
 WORD = "erase"  # that confirms the erasure of a conversation
 BY_HAND_TITLE = "Facts entered by hand"
 
@@ -288,6 +290,8 @@ def conversation_change(
         return start_rebuild(request, caller, chat, form, tasks)
     elif do == "erase":
         return _erase_conversation(caller, chat, form, user)
+    elif do == "say":
+        return see_other(here(request, at=None, chunk=None, sent=_say(chat, form)), said="told")
     elif do == "stop":
         tasks.cancel(form["task"])
         said = "stopped"
@@ -303,6 +307,21 @@ def conversation_change(
     else:
         raise HTTPException(422, "Unknown action")
     return see_other(here(request), said=said)
+
+
+def _say(chat: Conversation, form: Form) -> int:
+    """Store an exchange and return the reply's number; the model replies, or what was typed, or `STUB` without both."""
+    text, reply = form["text"].strip(), form.get("reply", "").strip()
+    if not text:
+        raise HTTPException(422, "Nothing was stored: type what the user says")
+    if not reply:
+        try:
+            return chat.reply(text).seq
+        except ConfigError:
+            reply = STUB
+    chat.context(text)
+    seqs = chat.record(text, reply).seqs
+    return seqs[-1] if seqs else 0
 
 
 def _search(request: Request, chat: Conversation, messages: int) -> MessageHits | None:
@@ -370,6 +389,7 @@ def _message_forms(request: Request, conflict: tuple[Message, str] | None) -> di
     return {
         "by_hand": BY_HAND_CONVERSATION,
         "word": WORD,
+        "stub": STUB,
         "whole": query_number(request, "whole"),
         "conflict": conflict,
         "status": 409 if conflict else 200,
