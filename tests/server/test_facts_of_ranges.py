@@ -99,3 +99,21 @@ def test_a_list_that_fails_at_a_fact_names_it_and_goes_on_from_there(memory: Mem
     made = ask("app").post(f"{HOME}/facts", json=rows, headers=head)
     assert [one["op"] for one in made.json()] == ["confirmed", "new", "new"]
     assert len(memory.user("ana").facts()) == 3
+
+
+def test_facts_of_a_trip_replace_nothing_of_another_over_http(memory: Memory, ask: Ask) -> None:
+    client = ask("app")
+    for trip, said in (
+        ("oslo", "Oslo trip: budget of about $1200, just me."),
+        ("lisbon", "For Lisbon we can spend 2500 euros at most."),
+        ("oslo", "My budget is $1500 now."),
+    ):
+        body = {"messages": [{"role": "user", "content": said}]}
+        client.post(f"{HOME}/conversations/{trip}/messages", json=body, params={"own_facts": True}).raise_for_status()
+
+    found = client.get(f"{HOME}/facts", params={"category": "budget"}).json()["data"]
+    prompt = client.post(f"{HOME}/conversations/oslo/context", json={"query": "What can I spend?"}).text
+
+    assert sorted((one["only_in"], one["value"]) for one in found) == [("lisbon", "2500"), ("oslo", "1500")]
+    assert "1500" in prompt
+    assert "2500" not in prompt
