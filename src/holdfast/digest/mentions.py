@@ -249,14 +249,16 @@ class Mentions:
         self._groups = re.compile(source, re.IGNORECASE) if groups else None
         self._heading = re.compile(rf"\b(?:{groups})[:,–—-]\s(?P<rest>[^.!?]+)", re.IGNORECASE) if groups else None
 
-    def remember(self, earlier: Sequence[str], reply: str) -> None:
+    def remember(self, earlier: Sequence[str], reply: str, said: str = "") -> None:
         """
         Read the user's messages before: who was introduced in a list, and whom the *reply* to the last one asks about.
 
-        "She" means somebody of an earlier message only where the reply says so, too.
+        "She" means somebody of an earlier message where the reply says so, too, or where *said*, the message at hand,
+        begins with it and the message before speaks of one being alone.
         """
         for text in earlier:
             self._introduce_list(text)
+        self.last = self._goes_on_about(earlier[-1], reply, said) if earlier and self._scope is None else self.last
         asked = {word.strip(".,!?").casefold() for word in reply.split()}
         if self._scope is not None or not asked & (self._she | self._he):
             return
@@ -267,6 +269,21 @@ class Mentions:
             goes_on = {word.strip(".,!?'’s").casefold() for word in text.split()} & (self._she | self._he)
             meant = self.last or (meant if goes_on else None)
         self.last = meant
+
+    def _goes_on_about(self, before: str, reply: str, said: str) -> MentionedPerson | None:
+        """Return the only one of whom the message before speaks, where the next one begins with a pronoun."""
+        first = re.match(r"\W*(?:(?:and|also|oh|btw|yes|yeah|no|so|well|ok|okay)\b\W*)*([^\W\d_]+)", said.casefold())
+        if first is None or first[1] not in self._she | self._he or self._relations is None:
+            return None
+        kin = {word for word in (self.relation(found[0]) for found in self._relations.one.finditer(before)) if word}
+        people = {self._names[name].subject for name in self._names if _is_word(name, f"{before} {reply}".casefold())}
+        if (first[1] in self._she and kin & self._male) or (first[1] in self._he and kin & self._female):
+            return None
+        if len(kin) > 1 or len(people) > 1 or _CAPITALS.search(reply) or _ANOTHER.search(_IS_A.sub("", before)):
+            return None
+        self.last = None
+        self.mention(before)
+        return self.last
 
     def _introduce_list(self, text: str) -> None:
         """Know the names of a list: "two friends, Chidi and Freya"."""
@@ -443,6 +460,22 @@ class Mentions:
                     found.append((own.start(), meant))
         if found:
             self.last = max(found, key=lambda item: item[0])[1]
+
+
+# Somebody without a name beside the one who has one: "she" may be either.
+_ANOTHER = re.compile(
+    r"\b(?:another|others?|someone|somebody|andere[rnsm]?|otr[oa]s?|autres?|altr[oiae]|outr[oa]s?|people|wom[ae]n|m[ae]n|girls?|boys?|lady|guys?|friends?|"
+    r"teachers?|doctors?|vets?|boss|nurse|neighbou?rs?|colleagues?|coach|trainer|breeder|owner|\w+sitter|walker|kids?|person|therapist|dentist|client|"
+    r"lehrer\w*|arzt|ärztin|chef\w*|freund\w*|nachbar\w*|frau|mann|profesor\w*|médic[oa]|veterinari[oa]|amig[oa]s?|vecin[oa]|jef[ea]|mujer|hombre|"
+    r"médecin|vétérinaire|amie?s?|voisine?|femme|homme|medico|amic[oa]|donna|uomo|vizinh[oa]|mulher|homem)\b",
+    re.IGNORECASE,
+)
+_IS_A = re.compile(r"(?:\bis|['’]s|\bworks as) an? [\w-]+", re.IGNORECASE)  # what the one spoken of is
+_CAPITALS = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")  # a name that a reply brings in
+
+
+def _is_word(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _label(subject: str) -> str:

@@ -77,7 +77,7 @@ def extract_facts(
     names = others if isinstance(others, SubjectNames) else SubjectNames(others or {})
     for rules in _rules_for(content, language_code):
         people = Mentions(rules, subject, names)
-        people.remember(earlier, before.content if before is not None and before.role != "user" else "")
+        people.remember(earlier, before.content if before is not None and before.role != "user" else "", content)
         found = found or _read_in(rules, message, content, people, before, statements=statements)
     if not (may_hold_results(content) or may_hold_care(content)):
         return found
