@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from fastapi import Request
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -673,12 +674,17 @@ def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:
         return panel
     budget = budget if budget and budget > 0 else None
     found = chat.context(query or None, budget_tokens=budget, note=False)
-    raw = json.dumps(found.to_dict(), ensure_ascii=False, indent=1)
+    raw = _as_text(json.dumps(found.to_dict(), ensure_ascii=False, indent=1))
     panel |= {"found": found, "sections": [_section_rows(found, section) for section in found.sections], "raw": raw}
     earlier = _earlier_question(chat, against)
     if earlier is not None:
         panel["other"] = compare_contexts(chat.context(earlier, budget_tokens=budget, note=False), found)
     return panel
+
+
+def _as_text(words: str) -> Markup:
+    """Escape what stands between tags, quotes left as they are: of JSON they are a fifth, and would be five times as long."""
+    return Markup(words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
 def _sent_panel(request: Request, chat: Conversation) -> dict[str, Any] | None:
