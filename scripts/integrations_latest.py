@@ -41,7 +41,7 @@ class Framework:
     more: tuple[str, ...] = ()
     package: str = ""  # the folder of a package of its own, in place of an extra
     install: str = ""  # what the table names in place of the extra
-    npm: tuple[str, ...] = ()  # packages of npm, whose versions count in place of distributions'
+    npm: tuple[str, ...] = ()  # packages of npm, the versions of which count in place of distributions'
     tests: str = ""  # the tests, where they are not in the folder of the framework's name
 
 
@@ -91,16 +91,24 @@ FRAMEWORKS = {
     "npm": Framework(
         "OpenAI's and Vercel's clients for JavaScript",
         "server",
-        (),
+        ("openai", "ai", "@ai-sdk/openai"),
         "ai-sdk.md",
         CLIENTS,
         install="holdfast-memory",
         npm=("openai", "ai", "@ai-sdk/openai", "@ai-sdk/provider", "typescript", "zod", "node"),
         tests="tests/npm",
     ),
+    "openclaw": Framework(
+        "OpenClaw",
+        "server",
+        ("openclaw",),
+        "openclaw.md",
+        CLIENTS,
+        install="holdfast-memory",
+        npm=("openclaw", "node"),
+    ),
     "hermes": Framework("Hermes Agent", "", ("hermes-agent",), "hermes.md", (), "hermes", "hermes-holdfast"),
 }
-JAVASCRIPT = ("openai", "ai", "@ai-sdk/openai")
 VERSIONS = "import importlib.metadata as m, sys; print('\\n'.join(m.version(n) for n in sys.argv[1:]))"
 
 
@@ -134,14 +142,16 @@ def test(name: str, folder: Path) -> dict[str, object]:
     ours = f"{ROOT}[{framework.extra}]" if framework.extra else str(ROOT)
     wanted = ["pytest", "hypothesis", *framework.more, "-e", ours]
     wanted += ["-e", str(ROOT / framework.package)] if framework.package else []
-    wanted += framework.shown
+    wanted += () if framework.npm else framework.shown
     subprocess.run([*install, *wanted], check=True)
     command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--confcutdir={TESTS}"]
     quiet = ["-o", "filterwarnings=default", "-W", "ignore"]  # their deprecations are theirs
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     if framework.npm:
-        latest = [f"{package}@latest" for package in framework.npm]
-        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *latest], check=True)
+        npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder)]
+        latest = [f"{package}@latest" for package in framework.npm if package != "node"]
+        subprocess.run([*npm, "--ignore-scripts", *latest], check=True)  # theirs want the Node that comes next
+        subprocess.run([*npm, "node@latest"], check=True)
         env["HOLDFAST_NPM"] = str(folder)
     done = subprocess.run(
         [*command, *quiet, framework.tests or f"{TESTS}/{name}"], cwd=ROOT, env=env, capture_output=True, text=True
@@ -149,7 +159,9 @@ def test(name: str, folder: Path) -> dict[str, object]:
     print(f"{framework.title}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     passed = re.search(r"(\d+) passed", done.stdout)
     return {
-        "versions": javascript_versions(folder) if framework.npm else versions_of(python, framework.shown),
+        "versions": javascript_versions(folder, framework.shown)
+        if framework.npm
+        else versions_of(python, framework.shown),
         "ok": done.returncode == 0,
         "passed": int(passed[1]) if passed else 0,
         "as_of": datetime.now(UTC).date().isoformat(),
@@ -162,9 +174,9 @@ def versions_of(python: Path, shown: tuple[str, ...]) -> dict[str, str]:
     return dict(zip(shown, found.stdout.split(), strict=True))
 
 
-def javascript_versions(folder: Path) -> dict[str, str]:
+def javascript_versions(folder: Path, shown: tuple[str, ...]) -> dict[str, str]:
     """Return the versions of the npm packages that the table shows."""
-    places = {name: folder / "node_modules" / name / "package.json" for name in JAVASCRIPT}
+    places = {name: folder / "node_modules" / name / "package.json" for name in shown}
     return {name: json.loads(place.read_text(encoding="utf-8"))["version"] for name, place in places.items()}
 
 

@@ -16,7 +16,9 @@ import pytest
 from holdfast import Memory
 from holdfast.cli.app import command
 from holdfast.cli.user_commands.hook import AGENTS
+from holdfast.integrations.agents import served
 from holdfast.integrations.agents.hooks import project_of, read_event
+from holdfast.testing.model import unreachable_url
 
 from .conftest import Holdfast, Run, started
 
@@ -167,6 +169,31 @@ def test_a_prompt_recalls_what_was_said_in_the_project(fire: Fire, tmp_path: Pat
     assert sorted(subject.rpartition("-")[0] for subject in subjects) == ["blog", "shop"]
     with Memory(STORE, embedder=None) as memory:
         assert [subject.name for subject in memory.user("ana").subjects()] == ["blog", "shop"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [(None, "No such file"), (b"", "Is a directory"), (b"\xff\xfe", "not text"), (b"one\ntwo", "more than")],
+)
+def test_a_key_file_that_cannot_be_used_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raw: bytes | None, why: str
+) -> None:
+    place = tmp_path / "key"
+    if raw == b"":
+        place.mkdir()
+    elif raw is not None:
+        place.write_bytes(raw)
+    monkeypatch.delenv("HOLDFAST_API_KEY", raising=False)
+    monkeypatch.setenv("HOLDFAST_API_KEY_FILE", str(place))
+    event = json.dumps(claude("UserPromptSubmit", tmp_path, prompt=SAID))
+    monkeypatch.setattr("sys.stdin", io.StringIO(event))
+    served.answer(unreachable_url(), user="ana", org="default", bot="default", budget_tokens=100)
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"the key file {place}" in told.err
+    assert why in told.err
+    assert SAID not in told.err
 
 
 def test_two_users_never_mix(fire: Fire, tmp_path: Path) -> None:

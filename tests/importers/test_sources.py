@@ -86,7 +86,7 @@ def test_the_talk_of_a_chat_program_is_read_and_the_rest_is_named_by_line(
 MEMORIES = [
     ("mem0.json", "mem0", ["Is vegetarian", "Works as a nurse"], ["a memory that has expired"]),
     ("zep.json", "zep", ["Ana lives in Porto"], ["a fact that no longer holds"]),
-    ("litellm.json", "litellm", ["Is vegetarian", "User:profile: Dark mode"], []),
+    ("litellm.json", "litellm", ["Is vegetarian", "User:profile: Dark mode", "Has a dog.", "Lives in Oslo."], []),
     (
         "claude-memories.json",
         "claude-memories",

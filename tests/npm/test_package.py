@@ -1,4 +1,4 @@
-"""The npm package: its client, its middleware for the AI SDK, its types, and the examples of its page."""
+"""The npm package: its client, its middleware for the AI SDK, its plugin for OpenClaw, its types, and the examples of its page."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .conftest import ROOT
 
 
 class Program:
-    """A program with the middleware, and the memories that it reaches, each served."""
+    """A program with the middleware, or the plugin, and the memories that it reaches, each served."""
 
-    def __init__(self, node):
+    def __init__(self, node, script="middleware.mjs"):
         self.pid, self.stack = os.getpid(), ExitStack()
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen([*node.program, "middleware.mjs"], cwd=node.app, **pipes)
+        self.process = subprocess.Popen([*node.program, script], cwd=node.app, **pipes)
         self.places = {}
 
     def __call__(self, memory, text, *, user="ana", conversation="c1", **more):
@@ -59,13 +59,17 @@ def program(node):
 
 
 class TestMiddleware(Promises):
+    script = "middleware.mjs"
+
     @pytest.fixture(autouse=True)
-    def started(self, node, program):
-        self.node, self.program = node, program
+    def started(self, node):
+        self.node, self.program = node, Program(node, self.script)
+        yield
+        self.program.close()
 
     def talk(self, memory, text, **more):
         if os.getpid() != self.program.pid:  # in a process of its own, everything is its own
-            self.program = Program(self.node)
+            self.program = Program(self.node, self.script)
         return self.program(memory, text, **more)["seen"][-1]
 
     def tell(self, path):
@@ -78,6 +82,37 @@ class TestMiddleware(Promises):
         process.join()
 
         assert process.exitcode == 0
+
+
+class TestOpenClaw(TestMiddleware):
+    """The plugin, whose hooks a program calls as OpenClaw does."""
+
+    script = "openclaw.mjs"
+
+    def talk(self, memory, text, *, read=True, write=True, **more):
+        return super().talk(memory, text, settings={"read": read, "write": write}, **more)
+
+    def test_who_speaks_is_the_sender_else_the_owner(self):
+        with Memory(embedder=None) as memory:
+            self.talk(memory, "I am a vegetarian.", user="bo")
+            self.talk(memory, "I live in Porto.", user=None)
+            self.talk(memory, "I play the cello.", user=None, context={"messageProvider": "telegram", "senderId": "7"})
+
+            found = {user: [fact.text for fact in memory.user(user).facts()] for user in ("bo", "me", "telegram:7")}
+            assert found == {"bo": ["Is vegetarian."], "me": ["Lives in Porto."], "telegram:7": ["Plays cello."]}
+
+    @pytest.mark.parametrize("context", [{"trigger": "cron"}, {"inputProvenance": {"kind": "inter_session"}}])
+    def test_what_no_user_said_is_not_stored(self, context):
+        with Memory(embedder=None) as memory:
+            assert self.talk(memory, "Run the backup.", context=context) == ["Run the backup."]
+            assert self.said(memory) == []
+
+    def test_a_reply_comes_without_a_server(self):
+        with Memory(embedder=None) as memory:
+            told = self.program(memory, "Hello.", settings={"baseURL": unreachable_url()})
+
+            assert told["seen"] == [["Hello."]]
+            assert len(told["errors"]) == 1
 
 
 @pytest.fixture

@@ -113,9 +113,16 @@ def read_litellm(place: Place, document: Any) -> Iterator[Item]:
     def read(where: Place, row: Any) -> Iterator[Item]:
         owner = str(row.get("user_id") or row.get("team_id") or "")
         at, key = time_of(row.get("updated_at") or row.get("created_at")), str(row.get("memory_id") or row["key"])
-        yield from markdown_items(where, row["value"], at=at, of=owner, title=str(row["key"]), id=key)
+        text = _lines_apart(row["value"])
+        for item in markdown_items(where, text, at=at, of=owner, title=str(row["key"]), id=key):
+            yield replace(item, place=(*item.place[:-1], (int(item.place[-1]) + 1) // 2))
 
     yield from read_each(place, document, read, "memory")
+
+
+def _lines_apart(text: Any) -> Any:
+    """Return a text whose lines are paragraphs, at twice their number: a memory of LiteLLM has one sentence a line."""
+    return text.replace("\n", "\n\n") if isinstance(text, str) else text
 
 
 def read_claude_memories(place: Place, document: Any) -> Iterator[Item]:

@@ -67,6 +67,8 @@ def answer(store: str, *, user: str | None, org: str, bot: str, budget_tokens: i
     except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
         print(f"error: {_origin(store)} cannot be reached: {reason}; is `holdfast serve` running?", file=sys.stderr)
+    except _KeyFileError as error:
+        print(f"error: {error}", file=sys.stderr)
     except (OSError, ValueError, KeyError, RecursionError) as error:  # KeyError: the account has no name
         print(f"error: the event could not be read: {type(error).__name__}", file=sys.stderr)  # never what was said
     else:
@@ -123,6 +125,10 @@ def _ask(store: str, user: str, org: str, bot: str, event: Mapping[str, Any], bu
         return json.loads(found.read())["answer"]
 
 
+class _KeyFileError(Exception):
+    """Raised when the file of the key cannot be read."""
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follow no redirect: a key goes to no other address."""
 
@@ -133,8 +139,18 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 def _key() -> str:
     if given := os.environ.get(KEY):
         return given
-    place = Path(os.environ.get(f"{KEY}_FILE") or Path.home() / ".holdfast/key")
-    return place.read_text(encoding="utf-8").strip() if place.exists() else ""
+    named = os.environ.get(f"{KEY}_FILE")
+    place = Path(named or Path.home() / ".holdfast/key")
+    try:
+        key = place.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not named:
+            return ""
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise _KeyFileError(f"the key file {place} cannot be read: {reason}; it holds the server's key alone") from None
+    if not key.isascii() or not key.isprintable():
+        raise _KeyFileError(f"the key file {place} holds more than a key; it holds the server's key alone")
+    return key
 
 
 def _origin(store: str) -> str:
