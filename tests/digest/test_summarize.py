@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.digest.authorship import split_authorship
 from holdfast.digest.salience import LANGUAGES, load_salience_words
-from holdfast.digest.summarize import SummaryDraft, summarize_chunk
+from holdfast.digest.summarize import SummaryDraft, summarize_chunk, summarize_rest, tell_story
 from holdfast.types import Message
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -389,3 +390,37 @@ def test_a_reply_that_comes_again_costs_no_sentence_of_the_user() -> None:
     text = summarize_chunk(messages).text
 
     assert all(sentence in text for sentence in said)
+
+
+def test_a_reply_without_content_is_not_told() -> None:
+    said = ["I got the head of department post!!", "We're driving to Asturias on July 20."]
+    messages = [m for text in said for m in (Message("user", text), Message("assistant", "Thanks for telling me."))]
+
+    text = summarize_chunk(messages).text
+
+    assert all(sentence in text for sentence in said)
+    assert "Thanks" not in text
+
+
+def test_a_story_with_room_for_all_leaves_out_no_sentence_of_the_user() -> None:
+    """Weak words count where nothing stronger wants the room; what says nothing is left out all the same."""
+    said = ["I got the head of department post!!", "We're driving to Asturias on July 20 for ten days."]
+    chats = [said, ["We bought the bike.", "Our rent goes up to 950 in June."]]
+    talks = [
+        summarize_rest(
+            talk(*(line for text in chat for line in (f"user: {text}", "assistant: Thanks for telling me.")))
+        )
+        for chat in chats
+    ]
+
+    told = "\n".join(line.text for line in tell_story(talks, 400))
+
+    assert all(sentence in told for sentence in said)
+    assert "Thanks" not in told
+
+
+@pytest.mark.parametrize(
+    "text", ["from april we're opening at 6:30", "we open at 7 on weekdays and at 8:30", "date with Sam at 7:30"]
+)
+def test_a_time_at_the_end_of_a_sentence_makes_no_transcript(text: str) -> None:
+    assert split_authorship(text) == (text, "")

@@ -43,6 +43,7 @@ _FIRST = re.compile(
     re.IGNORECASE,
 )
 REDUNDANCY = 0.9
+UNHEARD = 0.15  # what a sentence gains while none of its message is chosen
 SHORT_ANSWER_WORDS = 6.0
 FRAGMENT_WORDS = 6.0
 _STOPS = ".!?…。！？"
@@ -261,11 +262,11 @@ def select(
     """
     chosen: list[Unit] = []
     alike = [0.0] * len(units)
-    left, taken = set(range(len(units))), Counter[int]()
+    left, taken = {i for i, unit in enumerate(units) if unit.score > 0}, Counter[int]()
     total, by_role = 0.0, Counter[str]()
     while left:
         fresh = {
-            i: units[i].score - REDUNDANCY * alike[i] + (0.15 if not taken[units[i].message] else 0.0) for i in left
+            i: units[i].score - REDUNDANCY * alike[i] + (UNHEARD if not taken[units[i].message] else 0.0) for i in left
         }
         best = max(left, key=lambda i: (fresh[i], -i))
         if fresh[best] <= 0 or (fresh[best] < least and total >= enough_words):

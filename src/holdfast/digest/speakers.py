@@ -243,10 +243,20 @@ def _turn(found: re.Match[str], sure: int, line: TextLine) -> _Turn:
 def _timed(line: TextLine) -> _Turn | None:
     if nick := NICK.match(line.head):
         return _turn(nick, _TIMED, line)
-    for sign in (*_TIMES, *(_HEADS if len(line.text) < HEAD_CHARS else ())):
+    for sign in _TIMES:
         if (found := sign.match(line.head)) and _may_speak((turn := _turn(found, _TIMED, line)).name):
             return turn
+    for sign in _HEADS if len(line.text) < HEAD_CHARS else ():
+        found = sign.match(line.head)
+        if found and _may_speak((turn := _turn(found, _TIMED, line)).name) and not _is_clause(turn.name):
+            return turn
     return None
+
+
+def _is_clause(name: str) -> bool:
+    """Whether the words before a time are a sentence that ends with it ("we open at 6:30") and no name."""
+    words = name.split()
+    return len(words) > 2 and words[0][:1].islower() and any(word.casefold() in _STOP_WORDS for word in words)
 
 
 def _named(line: TextLine) -> _Turn | None:

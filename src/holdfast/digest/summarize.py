@@ -26,6 +26,7 @@ from ..types import Message, RollingSummary, Story, StoryLine, StorySource, Summ
 from .chunk import count_exchanges, is_courtesy
 from .salience import (
     ASSISTANT,
+    EMPTY,
     NAME,
     NUMBER,
     SENTENCE_WORDS,
@@ -454,17 +455,22 @@ def _stretches(count: int) -> list[list[int]]:
 
 
 def _pick(
-    offers: Sequence[_ChildLine], budget: float, weight: Counter[str], taken: list[Counter[str]], words: SalienceWords
+    offers: Sequence[_ChildLine],
+    budget: float,
+    weight: Counter[str],
+    taken: list[Counter[str]],
+    words: SalienceWords,
+    least: float = MIN_STORY_SCORE,
 ) -> list[_ChildLine]:
-    """Pick the sentences with most of the recurring themes and least of the earlier lines."""
+    """Pick the sentences with most of the recurring themes and least of the earlier lines, none but one below *least*."""
     for line in offers:
         plain = own(line.statement.text)
+        signs = words.signs(plain)
         line.score = sum(min(weight[term], 4.0) for term in line.terms) / (len(line.terms) + 4)
-        line.score += sum(WORTH.get(sign, 0.0) for sign in words.signs(plain))
-        line.score += NUMBER * any(ch.isdigit() for ch in plain)
+        line.score += sum(WORTH.get(sign, 0.0) for sign in signs) + NUMBER * any(ch.isdigit() for ch in plain)
         line.score += NAME * any(word[:1].isupper() for word in plain.split()[1:] if word != "I")
         line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
-        line.score += SUPPOSED * ("supposed" in words.signs(plain)) + line.worth
+        line.score += SUPPOSED * ("supposed" in signs) + EMPTY * ("empty" in signs) + line.worth
         line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
     chosen: list[_ChildLine] = []
     left, total = list(offers), 0.0
@@ -473,7 +479,7 @@ def _pick(
             left, key=lambda line: (line.score - max((cosine(line.terms, t) for t in taken), default=0.0), -line.place)
         )
         left.remove(best)
-        if chosen and (total + best.words > budget or best.score < MIN_STORY_SCORE):
+        if chosen and (total + best.words > budget or best.score < least):
             continue
         chosen.append(best)
         taken.append(best.terms)
@@ -551,8 +557,10 @@ def _story_line(
         offer.place = place
         offer.worth = ADVISED if offer.words > LEAST_ITEM_WORDS and offer.statement.text in advised else 0.0
     budget = most * 0.75
+    # Where there is room for all that the summaries say, only what says nothing is left out.
+    least = 0.0 if sum(offer.words for offer in offers) <= budget else MIN_STORY_SCORE
     while budget >= LEAST_ITEM_WORDS:
-        chosen = _pick(offers, budget, weight, list(taken), words) if offers else []
+        chosen = _pick(offers, budget, weight, list(taken), words, least) if offers else []
         line = replace(line, text=" ".join(format_sentences(offer.statement for offer in chosen)))
         if count_tokens(line.dated) <= most:
             taken += [offer.terms for offer in chosen]
