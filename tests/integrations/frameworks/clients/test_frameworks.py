@@ -124,7 +124,14 @@ class TestLangChain(ServedClient):
     responses = None
 
     def model(self, url, key):
-        return ChatOpenAI(model="m-1", base_url=url, api_key=key, default_headers=HEADERS, max_retries=0, **self.more)
+        return ChatOpenAI(
+            model="m-1",
+            base_url=url,
+            api_key=key,
+            default_headers=HEADERS,
+            max_retries=0,
+            use_responses_api=self.responses,
+        )
 
     def plain(self, url, key, text):
         return self.model(url, key).invoke(text).text
