@@ -90,10 +90,10 @@ def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, st
     context = browser.new_context(reduced_motion="reduce", locale="en-GB", timezone_id="UTC", **options)
     watch = Watch(site.origin)
     watch.attach(context)
+    someone = Visitor(context, watch, site.origin)
     if who is not None:
-        key = site.key(who, **whose)
-        context.add_cookies([{"name": "holdfast_key", "value": key, "url": site.origin}])
-    return Visitor(context, watch, site.origin)
+        someone.sign_in(site.key(who, **whose))
+    return someone
 
 
 @pytest.fixture

@@ -36,22 +36,46 @@ STICKS_OUT = """
 }
 """
 
+# One of each kind: of what repeats (the same tags and classes up to the body), all but the first is left out.
+REPEATED = """
+() => {
+    const seen = new Set(), repeated = [];
+    const kind = element => [element.tagName, element.className.baseVal ?? element.className,
+        ...['type', 'role', 'open', 'hidden', 'disabled', 'aria-current', 'aria-selected', 'aria-pressed', 'aria-expanded']
+            .map(name => element.getAttribute(name))].join(' ');
+    const walk = (element, path) => {
+        for (const child of element.children) {
+            const own = `${path}>${kind(child)}`;
+            const whole = own + [...child.querySelectorAll('*')].map(kind).join('>');
+            if (seen.has(whole)) { repeated.push(child); continue; }
+            seen.add(whole);
+            walk(child, own);
+        }
+    };
+    walk(document.body, '');
+    return repeated;
+}
+"""
+
 
 @cache
 def _axe() -> str:
     return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def violations(page: Page) -> list[str]:
+def violations(page: Page, *, repeated: bool = True) -> list[str]:
     """
     What axe-core finds wrong, a line each: the rule, and where.
 
-    It is run by the debugger, so the policy of the page stays as strict as it is for everybody.
+    It is run by the debugger, so the policy of the page stays as strict as it is for everybody.  Where a page was looked at
+    whole before, in another size or scheme, one of each kind of element is enough: *repeated* is ``False``.
     """
     if not page.evaluate("() => typeof window.axe === 'object'"):
         page.evaluate(_axe())
     found: dict[str, Any] = page.evaluate(
-        "tags => axe.run(document, {runOnly: {type: 'tag', values: tags}, resultTypes: ['violations']})", list(TAGS)
+        f"""tags => axe.run({{include: [document], exclude: {"[]" if repeated else f"({REPEATED})()"}}},
+            {{runOnly: {{type: 'tag', values: tags}}, resultTypes: ['violations']}})""",
+        list(TAGS),
     )
     return [
         f"{rule['id']}: {node['html'][:160]} — {node['failureSummary'].splitlines()[-1].strip()[:200]}"

@@ -27,6 +27,7 @@ def test_page(visit: Visit, sites, visitor):
         for scheme in SCHEMES:
             look(page, width, height, scheme)
             picture(page, f"{visit.name} {width} {scheme}")
-            assert violations(page) == [], (width, scheme)
+            first = (width, height) == SIZES[0] and scheme == SCHEMES[0]
+            assert violations(page, repeated=first) == [], (width, scheme)
             assert sticks_out(page) == [], (width, scheme)
     assert visit.amiss(someone.watch.all) == []

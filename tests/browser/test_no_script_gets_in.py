@@ -82,10 +82,12 @@ def test_no_payload_does_anything(visit: Visit, told, visitor):
     site, users = told
     everywhere = "{" in visit.path or visit.who == "user"
     usual = {**users[1], "org": "default", "bot": "default"}
+    user = users[0]["user"] if visit.who == "user" else None
+    someone = visitor(site, visit.who, user, org=users[0]["org"], bot=users[0]["bot"])
+    page = someone.context.new_page()
     for names in users if everywhere else (users[0], usual):
-        user = names["user"] if visit.who == "user" else None
-        someone = visitor(site, visit.who, user, org=names["org"], bot=names["bot"])
-        page = next(iter(someone.context.pages), None) or someone.context.new_page()
+        if visit.who == "user":
+            someone.sign_in(site.key("user", user=names["user"], org=names["org"], bot=names["bot"]))
         status = go(page, site.origin + filled(visit.path, names))
         assert status == visit.status, names
         assert page.evaluate(OUT_OF_PLACE) == [], names
