@@ -52,6 +52,9 @@ CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 _LEAST_CHARS = 3
 _NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
+_PEOPLE = frozenset(("family/helper", "family/partner", "home/tenant"))
+_TAIL_CHARS = 40  # of a sentence, in which closing words that say nothing are looked for
+_WHOSE = re.compile(r"Their ([\w-]+) ")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _PAUSE = re.compile(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
 _DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
@@ -208,12 +211,22 @@ def _found_in(
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
     for span in split_pieces(text, MAX_TEXT_CHARS):
-        reading = _Reading(rules, message, span.of(text), span.start, others)
+        reading = _Reading(rules, message, _plain(rules, span.of(text)), span.start, others)
         ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
         for candidate in (*_in_sentence(reading, wanted, just, stated), *ended):
             what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
             found.setdefault(what, candidate)
     return [one for one in found.values() if rules.code == FALLBACK or not _is_of_another(one, message, rules.code)]
+
+
+def _plain(rules: PatternLanguage, sentence: str) -> str:
+    """Return a sentence without the words around it that say nothing; every other character keeps its place."""
+    lead, tail = ending_cue(rules.code, "lead"), ending_cue(rules.code, "tail")
+    start = lead.match(sentence) if lead else None
+    if start is not None:
+        sentence = " " * start.end() + sentence[start.end() :]
+    last = sentence[-_TAIL_CHARS:]
+    return sentence[: -len(last)] + tail.sub("", last, count=1) if tail and last else sentence
 
 
 def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
@@ -285,7 +298,7 @@ Span = tuple[int, int]
 def _named(reading: _Reading, one: KnownValue) -> Span | None:
     """Return the words of a sentence that name a known value and end it."""
     lowered = reading.text.casefold()
-    names = tuple(name for name in one.names if name.casefold().rstrip("s") in lowered)
+    names = tuple(name for name in _own_names(reading.rules, one) if name.casefold().rstrip("s") in lowered)
     names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
     names += tuple(name for name in same_words(reading.rules.code, one.words.casefold()) if name in lowered)
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
@@ -299,6 +312,8 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
         return None
     value = value_expression(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
+    if one.kind == "statement" and _PEOPLE & _addresses_of(reading.rules.code, one.text):
+        category = "family"  # people are not scrapped or replaced as things are
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
     if one.key in ("does_not_eat", "avoids"):
@@ -307,6 +322,15 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
         category = "disliked"
     expressions = ending_expressions(reading.rules.code, category, one.subject, value, people)
     return _ending(reading, one, expressions, value)
+
+
+def _own_names(rules: PatternLanguage, one: KnownValue) -> tuple[str, ...]:
+    """Return the names of a known value, without the relation that a statement is about: "Their uncle" has not ended."""
+    whose = _WHOSE.match(one.text) if one.kind == "statement" else None
+    relations = rules.lexicons.get("relation")
+    if whose is None or relations is None or relations.lookup(whose[1]) is None:
+        return one.names
+    return tuple(name for name in one.names if name.casefold() != whose[1].casefold())
 
 
 def _ending(reading: _Reading, one: KnownValue, expressions: Iterable[re.Pattern[str]], value: str) -> Span | None:

@@ -73,6 +73,7 @@ _NO_WAY = re.compile(
     r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
     re.IGNORECASE,
 )
+_WITH_WHOM = re.compile(r"\b(?:to|dating|seeing|with|called|named) ([A-Z][\w'-]+)")
 # Whoever wants to sell a thing has it.
 _PARTS_WITH = re.compile(
     r"\b(?:sell(?:ing)?|giv(?:e|ing) (?:away|up)|get(?:ting)? rid of|donat\w+|rehom\w+|vend(?:er|ere|re|o)|verkaufen|loswerden|regalar|verschenken)\b|卖|賣|売|팔",
@@ -711,7 +712,8 @@ class KnownValue:
     def names(self) -> tuple[str, ...]:
         """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
         if self.kind == "statement":
-            return tuple(dict.fromkeys((*things_named(self.text), *_objects(self.text))))
+            people = _WITH_WHOM.findall(self.text)
+            return tuple(dict.fromkeys((*things_named(self.text), *_objects(self.text), *people)))
         words, found = self.words, [self.words]
         if self.category in _DOINGS:
             short, bare = _DOING.sub("", words), _TAIL.sub("", words)
