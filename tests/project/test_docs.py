@@ -43,7 +43,7 @@ OF_FRAMEWORKS = [
     page for page in sorted((ROOT / "docs/integrations").rglob("*.md")) if page.stem not in ("mem0", "zep", "hooks")
 ]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
-MAX_SHOWN_ONLY = 7
+MAX_SHOWN_ONLY = 8
 
 SHOWN_ADDRESS = "http://127.0.0.1:7800"
 
