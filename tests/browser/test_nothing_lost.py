@@ -91,6 +91,7 @@ def test_of_two_tabs_the_second_sees_both_words_and_chooses(fresh, visitor):
     expect(page.locator("#said")).to_contain_text("Corrected")
     assert living(user) == ["Spokane"]
     page.locator("#said").get_by_role("button", name="Undo").click()
+    expect(page.locator("#said")).not_to_contain_text("Corrected")
     expect(page.locator("#facts")).to_contain_text("Lives in Tacoma.")
     assert living(user) == ["Tacoma"]
     assert [line for line in someone.watch.all if "409" not in line] == []

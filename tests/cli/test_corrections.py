@@ -156,7 +156,7 @@ def test_facts_written_by_hand_are_no_conversation_to_choose_from(ana: Holdfast)
     ana("remember", "I like tea.", "-u", "ana")
 
     assert ana("context", "-u", "ana").code == 0
-    assert "(by hand)" in ana("context", "-u", "ana", "-c", "elsewhere").err
+    assert "(by hand)" in ana("messages", "-u", "ana", "-c", "elsewhere").err
 
 
 @pytest.mark.parametrize("command", [("correct", "home", "Faro"), ("remember", "I like tea."), ("restore", "home")])
