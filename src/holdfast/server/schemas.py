@@ -71,7 +71,7 @@ class NewContent(Body):
 
 
 class ReplyRequest(Body):
-    """What the user says, to which the memory's own model replies."""
+    """Hold the words of a user, to which the memory's own model replies."""
 
     text: Annotated[str, Field(max_length=4_000_000)]
     system: Annotated[str | None, Field(max_length=1_000_000, description="Instructions for the assistant.")] = None

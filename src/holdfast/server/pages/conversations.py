@@ -683,7 +683,7 @@ def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:
 
 
 def _as_text(words: str) -> Markup:
-    """Escape what stands between tags, quotes left as they are: of JSON they are a fifth, and would be five times as long."""
+    """Escape text between tags and leave quotes as they are: they are a fifth of JSON, and escaped five times as long."""
     return Markup(words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
 
 
