@@ -42,12 +42,22 @@ export class Holdfast {
     if (body !== undefined) headers["content-type"] = "application/json";
     if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
     const limit = AbortSignal.timeout(this.timeoutMs);
-    const answer = await this.fetch.call(globalThis, url, {
+    const ends = Date.now() + this.timeoutMs;
+    const sent = {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: signal && AbortSignal.any ? AbortSignal.any([signal, limit]) : (signal ?? limit),
-    });
+    };
+    let answer = await this.fetch.call(globalThis, url, sent);
+    while (answer.status === 429) {
+      // Refused before anything was done, so that sending it again is safe; longer than the time limit is not waited.
+      const waitMs = 1000 * Math.max(1, Number(answer.headers.get("retry-after")) || 1);
+      if (Date.now() + waitMs >= ends || sent.signal.aborted) break;
+      await answer.body?.cancel();
+      await pause(waitMs, sent.signal);
+      answer = await this.fetch.call(globalThis, url, sent);
+    }
     const text = await answer.text();
     if (!answer.ok) throw new HoldfastError(answer.status, asObject(text));
     return text ? JSON.parse(text) : undefined;
@@ -85,6 +95,21 @@ export class Conversation {
   end() {
     return this.memory.request("POST", `${this.path}/end`, { query: this.query });
   }
+}
+
+/** Wait so long, or until the signal aborts. */
+function pause(waitMs, signal) {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, waitMs);
+    signal.addEventListener("abort", stop, { once: true });
+  });
 }
 
 function userPath(user) {

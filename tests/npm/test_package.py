@@ -191,6 +191,16 @@ def test_who_names_no_user_is_told_so(program, memory):
         program(memory, "Hello.", user=None)
 
 
+def test_a_message_that_comes_too_often_is_sent_again_in_time(node, memory):
+    with served(memory, ServerSettings(requests_per_minute=60)) as address:
+        key = memory.admin.keys.create("app").key
+        told = node("busy.mjs", HOLDFAST_URL=address.removesuffix("/v1"), HOLDFAST_KEY=key)
+
+    stored = memory.conversation("c", user="ana").load()
+    assert [message.content for message in stored] == [f"message {n}" for n in range(8)]
+    assert told == {"hurried": True}  # who has no time for the wait gets the error at once
+
+
 def test_the_client_stores_and_reads(node, memory):
     with served(memory, ServerSettings()) as address, socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
