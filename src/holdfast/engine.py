@@ -537,12 +537,12 @@ class Engine:
 
     def _told(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """Recalled words are shown without what must not be remembered, and with what replaced them."""
-        return [
-            replace(hit, text=self._redact(hit.text), replaced_by=self._redact(hit.replaced_by))
-            if hit.replaced_by
-            else replace(hit, text=self._redact(hit.text))
-            for hit in with_replacements(view, hits)
-        ]
+        told = []
+        for hit in with_replacements(view, hits):
+            text, note = self._redact(hit.text), self._redact(hit.replaced_by) if hit.replaced_by else hit.replaced_by
+            same = text == hit.text and note == hit.replaced_by
+            told.append(hit if same else replace(hit, text=text, replaced_by=note))
+        return told
 
     def _redact(self, text: str) -> str:
         return redact_secrets(text, self.config.detectors)

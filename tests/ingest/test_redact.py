@@ -12,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ingest.redact import MASK, count_secrets, find_secrets, luhn, mask_secrets, redact_secrets, redact_value
+from holdfast.ingest.redact import (
+    MASK,
+    CleanTexts,
+    count_secrets,
+    find_secrets,
+    luhn,
+    mask_secrets,
+    redact_secrets,
+    redact_value,
+)
 
 # Written in pieces, so that no file of the project holds what looks like a secret.
 AWS, GITHUB, OPENAI = "AK" + "IAIOSFODNN7EXAMPLE", "ghp_" + "a1B2c3D4" * 5, "sk" + "-proj-abcDEF123456ghiJKL7890"
@@ -237,3 +246,35 @@ def test_a_key_without_a_digit_is_found() -> None:
 
 def test_a_number_with_letters_costs_linear_time() -> None:
     assert find_secrets("my pass 1" + "a" * 60 + "_x")
+
+
+def test_texts_without_secrets_are_remembered_as_digests_and_no_others() -> None:
+    clean = CleanTexts(4)
+    for text in ("a", "b", "c"):
+        clean.add(clean.digest(text))
+    assert clean.has(clean.digest("a"))
+    assert not clean.has(clean.digest("d"))
+    for text in ("d", "e", "f", "g", "h"):
+        clean.add(clean.digest(text))
+    assert len(clean) <= 4
+    assert clean.has(clean.digest("h"))
+    assert not clean.has(clean.digest("a"))
+    assert clean.digest("a") != CleanTexts(4).digest("a")  # nobody can look a text up in another process
+
+
+def test_a_text_looked_at_again_is_judged_the_same() -> None:
+    for _ in range(2):
+        assert redact_secrets("My password is Hunter2!x") == "My password is [password removed]"
+        assert redact_secrets("the word is swordfish, \ud800") == "the word is swordfish, \ud800"
+
+
+def test_a_detector_is_asked_about_a_text_that_was_clean_before() -> None:
+    class Word:
+        kind = "word"
+
+        def find(self, text: str) -> list[tuple[int, int]]:
+            return [(0, 4)]
+
+    assert redact_secrets("plum cake") == "plum cake"
+    assert redact_secrets("plum cake", [Word()]) == "[word removed] cake"
+    assert redact_secrets("plum cake") == "plum cake"

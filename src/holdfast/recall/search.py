@@ -413,16 +413,16 @@ def _with_relevance(
     if sure < bounds.gate:  # what is called by its name is meant all the same
         meant = [] if chosen is None else np.flatnonzero(chosen.called | chosen.named).tolist()
         found = [hit for hit in found if hit.kind == "fact" and hit.place in meant]
-    rated = [replace(hit, relevance=by.of(most, first - hit.score, hit.kind == "fact")) for hit in found]
-    if chosen is not None:
-        rated = [
-            replace(hit, relevance=chosen.relevance(hit.place, hit.relevance, sure)) if hit.kind == "fact" else hit
-            for hit in rated
-        ]
     least = {
         kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS
     }
-    return [hit for hit in rated if hit.relevance >= least[hit.kind]][: bounds.limit]
+    rated = []
+    for hit in found:
+        relevance = by.of(most, first - hit.score, fact := hit.kind == "fact")
+        relevance = chosen.relevance(hit.place, relevance, sure) if fact and chosen is not None else relevance
+        if relevance >= least[hit.kind]:
+            rated.append(replace(hit, relevance=relevance))
+    return rated[: bounds.limit]
 
 
 # Documents that count towards the usual cosine before any is known, and the nearest ones, which do not.
