@@ -625,8 +625,9 @@ class Engine:
     ) -> tuple[Material, Prefix | None]:
         row = view.conversation()
         total = row.next_seq - 1 if row else 0
-        summaries = with_changes(view, view.summaries(), self._redact) if total else []
-        start = strategy.first_wanted(summaries, total, self.config.recent_messages, budget_tokens)
+        recent, every = self.config.recent_messages, view.summaries() if total else []
+        start = strategy.first_wanted(every, total, recent, budget_tokens)
+        summaries = with_changes(view, strategy.wanted_summaries(every, recent), self._redact)
         messages = view.messages(start_seq=start) if total else []
         question = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""
         if question and not query:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from holdfast.context.turns import covering_summaries, first_verbatim, gaps, ranges, window_starts
+from holdfast.context.turns import covering_summaries, first_verbatim, gaps, outermost, ranges, window_starts
 
 from .worlds import summary, tree
 
@@ -80,6 +80,26 @@ def test_ranges(seqs, expected):
 
 def test_a_summary_that_reaches_into_the_window_is_not_shown():
     assert covering_summaries([summary(1, 10), summary(1, 11, 2)], 11) == [summary(1, 10)]
+
+
+@pytest.mark.parametrize("recent", [0, 4, 40, 400])
+@pytest.mark.parametrize("covered", [0, 10, 90, 400, 1170])
+def test_what_no_window_can_show_is_left_out_and_nothing_else(covered, recent):
+    everything = tree(covered)
+    starts = window_starts(everything, recent)
+    kept = outermost(everything, starts[0])
+
+    assert window_starts(kept, recent) == starts
+    for start in starts:
+        assert covering_summaries(kept, start) == covering_summaries(everything, start)
+    shown = {one.id for start in starts for one in covering_summaries(everything, start)}
+    assert {one.id for one in kept if one.end_seq < starts[0]} <= shown
+
+
+def test_a_part_that_reaches_beyond_the_higher_summary_is_kept():
+    overlapping = [summary(1, 10), summary(1, 30, 2), summary(21, 40), summary(41, 50)]
+
+    assert outermost(overlapping, 51) == [summary(1, 30, 2), summary(21, 40), summary(41, 50)]
 
 
 def test_rolling_summaries_of_other_strategies_are_no_part_of_the_story():

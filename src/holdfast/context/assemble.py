@@ -61,6 +61,7 @@ from .turns import (
     first_verbatim,
     last_exchanges,
     list_left_out,
+    outermost,
     window_starts,
 )
 
@@ -137,6 +138,9 @@ class Strategy(Protocol):
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
         """Return the number of the first of *total* messages that must be in the material."""
 
+    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
+        """Return those of *summaries* that must be in the material."""
+
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """Choose from *material* what fits into *room* tokens."""
 
@@ -187,6 +191,12 @@ class Layered:
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
         """Return the number of the first of *total* messages that must be in the material."""
         return first_verbatim(summaries, total, recent_messages, budget_tokens=budget_tokens)
+
+    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
+        """See `Strategy.wanted_summaries`."""
+        if self.side_by_side or not summaries:
+            return summaries
+        return outermost(summaries, window_starts(summaries, recent_messages)[0])
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""

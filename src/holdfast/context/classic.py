@@ -68,6 +68,10 @@ class Classic:
         """See `Strategy.first_wanted`: from the start of a chunk, so that summaries cover all before it."""
         return max(1, total - budget_tokens // MESSAGE_OVERHEAD_TOKENS + 1)
 
+    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
+        """See `Strategy.wanted_summaries`."""
+        return summaries
+
 
 @dataclass(frozen=True, slots=True)
 class Unsummarized(Classic):

@@ -27,7 +27,7 @@ class Material:
 
     ``messages`` are those that may be shown verbatim: all from ``messages_from`` (see
     `first_verbatim`) to the last, in order.  ``total_messages`` is the number of the last message.
-    ``summaries``: the live ones of the conversation, of every level.  ``facts``: live and visible
+    ``summaries``: the live ones of the conversation that may be shown (see `outermost`).  ``facts``: live and visible
     here.  ``hits``: recalled for this question, best first; at most ``recall_limit`` of those that
     are not shown anyway are taken.  ``query`` is the user's next message.
     ``notes`` says of a message what replaced it.  ``labels``: the name to show of each subject.

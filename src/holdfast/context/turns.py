@@ -270,6 +270,19 @@ def covering_summaries(summaries: Iterable[Summary], before: int) -> list[Summar
     return chosen
 
 
+def outermost(summaries: Sequence[Summary], before: int) -> list[Summary]:
+    """Return *summaries* without those that a higher one tells of, where that ends before message *before*: they are never shown."""
+    kept: list[Summary] = []
+    level, end = 0, 0  # of the widest one so far
+    for one in sorted(summaries, key=lambda s: (s.start_seq, -s.level, -s.end_seq)):
+        if one.level < level and one.end_seq <= end:
+            continue
+        kept.append(one)
+        if one.end_seq < before and one.end_seq > end:
+            level, end = one.level, one.end_seq
+    return kept
+
+
 def _height(summary: Summary) -> tuple[int, int, int, str]:
     return (summary.level, summary.end_seq, summary.version, summary.id)
 

@@ -427,6 +427,11 @@ class Beside:
         before = [summary for summary in summaries if summary.end_seq < self.shown_from]
         return LAYERED.first_wanted(before, min(total, self.shown_from - 1), recent_messages, budget_tokens)
 
+    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
+        """See `Strategy.wanted_summaries`."""
+        before = [summary for summary in summaries if summary.end_seq < self.shown_from]
+        return LAYERED.wanted_summaries(before, recent_messages)
+
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
         shown_from, here = self.shown_from, material.conversation
