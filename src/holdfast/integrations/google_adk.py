@@ -1,6 +1,7 @@
 """
-Memory and sessions for Google's Agent Development Kit: `HoldfastMemoryService` and `HoldfastSessionService`.
+Memory and sessions for Google's Agent Development Kit: a tool, `HoldfastMemoryService` and `HoldfastSessionService`.
 
+    agent = LlmAgent(…, tools=[HoldfastMemoryTool(memory)])
     runner = Runner(…, memory_service=HoldfastMemoryService(memory), session_service=HoldfastSessionService(memory))
 
 The user is ADK's ``user_id``, the assistant its ``app_name``, the conversation its session.  ``holdfast:///path/chat.db``
@@ -29,6 +30,7 @@ try:
     from google.adk.events.event import Event
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
     from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.models.llm_request import LlmRequest
     from google.adk.sessions.base_session_service import (
         BaseSessionService,
         GetSessionConfig,
@@ -36,11 +38,13 @@ try:
     )
     from google.adk.sessions.session import Session
     from google.adk.sessions.state import State
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.tool_context import ToolContext
     from google.genai import types
 except ImportError as error:
     raise missing_package("Google ADK", "google-adk", error) from error
 
-__all__ = ["HoldfastMemoryService", "HoldfastSessionService"]
+__all__ = ["HoldfastMemoryService", "HoldfastMemoryTool", "HoldfastSessionService"]
 
 SCHEME = "holdfast"
 EVERYBODY = "shared"
@@ -349,6 +353,45 @@ class HoldfastSessionService(BaseSessionService):
         state, scope = self._scope(app_name, user_id, None)
         name = f"{STATE}/{kind}"
         return next((dict(json.loads(row.value)) for row in state.load(scope, name, name + "\x01")), {})
+
+
+class HoldfastMemoryTool(BaseTool):
+    """
+    Gives each request of an agent what memory knows, in place of ADK's ``preload_memory``; the model never calls it.
+
+    What changes seldom goes at the end of the system instruction, so that providers can cache it; what was recalled for the
+    question goes right before the question.  Neither becomes an event of the session.
+
+    Args:
+        memory: a `Memory` or an `AsyncMemory`.
+        uri: instead of it, ``holdfast:///path/chat.db``.
+        org: the tenant.
+        budget_tokens: what memory may cost; ``Config.budget_tokens`` when not given.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory | None = None,
+        *,
+        uri: str | None = None,
+        org: str = "default",
+        budget_tokens: int | None = None,
+    ) -> None:
+        super().__init__(name="holdfast_memory", description="Adds what memory knows to the request.")
+        self._apps = _ByApp(_opened(memory, uri), org, "adk.memory", budget_tokens=budget_tokens)
+
+    async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
+        """Add memory to a request."""
+        session = tool_context.session
+        members, _ = self._apps.of(session.app_name)
+        question = _text(tool_context.user_content)
+        blocks = await in_thread(members.blocks, session.id, question, session.user_id)
+        if blocks.stable:
+            llm_request.append_instructions([blocks.stable])
+        if blocks.volatile:
+            said = types.Content(role="user", parts=[types.Part(text=blocks.volatile)])
+            asked = [n for n, one in enumerate(llm_request.contents) if one.role == "user" and _text(one)]
+            llm_request.contents.insert(asked[-1] if asked else len(llm_request.contents), said)
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

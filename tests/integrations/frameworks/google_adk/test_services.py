@@ -19,7 +19,7 @@ from google.adk.tools import preload_memory
 from google.genai import types
 
 from holdfast import Memory
-from holdfast.integrations.google_adk import HoldfastMemoryService, HoldfastSessionService
+from holdfast.integrations.google_adk import HoldfastMemoryService, HoldfastMemoryTool, HoldfastSessionService
 from tests.integrations.frameworks.promises import ModelFails, Promises
 
 APP = "default"
@@ -46,7 +46,8 @@ class Parrot(BaseLlm):
     fail: bool = False
 
     async def generate_content_async(self, llm_request, stream=False):
-        self.seen.append([part.text or "" for one in llm_request.contents for part in one.parts])
+        said = [part.text or "" for one in llm_request.contents for part in one.parts]
+        self.seen.append([str(llm_request.config.system_instruction or ""), *said])
         if self.fail:
             raise ModelFails("no model")
         yield LlmResponse(content=content(f"noted: {self.question}", "model"))
@@ -55,6 +56,9 @@ class Parrot(BaseLlm):
 class TestServices(Promises):
     keys = False
     switches = False
+
+    def tools(self, memory):
+        return [preload_memory]
 
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         return run(self._talk(memory, text, user, conversation, fail))
@@ -66,7 +70,7 @@ class TestServices(Promises):
         model = Parrot(seen=[], fail=fail, question=text)
         runner = Runner(
             app_name=APP,
-            agent=LlmAgent(name="bo", model=model, tools=[preload_memory]),
+            agent=LlmAgent(name="bo", model=model, tools=self.tools(memory)),
             session_service=sessions,
             memory_service=HoldfastMemoryService(memory),
         )
@@ -96,6 +100,26 @@ class TestServices(Promises):
 
     def test_the_stable_part_comes_first_and_stays_the_same(self):
         pytest.skip("ADK's own tool places what a memory service finds")
+
+
+class TestTool(Promises):
+    """The same with `HoldfastMemoryTool` in place of ADK's own tool, which places memory where caches can use it."""
+
+    keys = False
+    switches = False
+    talk, _talk = TestServices.talk, TestServices._talk
+
+    def tools(self, memory):
+        return [HoldfastMemoryTool(memory)]
+
+    def test_what_was_recalled_stands_right_before_the_question_and_the_rest_in_the_instruction(self):
+        with Memory(embedder=None) as memory:
+            self.talk(memory, "My neighbour Mo lent me the blue ladder on Friday.")
+            prompt = self.talk(memory, "Who lent me the ladder?", conversation="c2")
+
+            assert "ladder on Friday" in prompt[-2]
+            assert prompt[-1] == "Who lent me the ladder?"
+            assert "What you know about the user" in prompt[0]
 
 
 @pytest.fixture(params=["holdfast", "in memory"])
