@@ -109,6 +109,17 @@ def digest(path: str) -> Callable[[int], None]:
     return body
 
 
+def deaths(step: int, countdowns: tuple[int, ...], *, full: bool) -> list[list[tuple[int, bool]]]:
+    """
+    ``(countdown, after)`` of each death in a file: at which call of a step, and whether the call has been made.
+
+    Before and after take turns, and every other step begins with the other: so each step dies before and after a call and at
+    each countdown, and each countdown before and after calls.  With *full* a second file has each step die in the other ways.
+    """
+    lives = [[(countdown, (step + first + n) % 2 == 1) for n, countdown in enumerate(countdowns)] for first in (0, 1)]
+    return lives if full else lives[:1]
+
+
 @contextlib.contextmanager
 def dying_at(target: Any, name: str, countdown: int, *, after: bool) -> Iterator[None]:
     """Within this process: the *countdown*-th call of ``target.name`` kills it, before or after it ran."""

@@ -12,12 +12,12 @@ import pytest
 from holdfast.jobs import facts, summaries, upkeep
 from holdfast.store import Store, WriteView
 
-from .crowd import assert_sound, digest, dying_at, ended, kill, open_memory, settle, spawn, talk, told
+from .crowd import assert_sound, deaths, digest, dying_at, ended, kill, open_memory, settle, spawn, talk, told
 
 # Forking a process that has threads is safe here: the children open the file for themselves.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-FILES, ROUNDS_PER_FILE, ROUNDS_WITHOUT_FULL = 10, 20, 4
+FILES, ROUNDS_PER_FILE, ROUNDS_WITHOUT_FULL = 10, 20, 2
 
 LINES = ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "I think I'm vegan.", "Lovely day.")
 VIEW_STEPS = [
@@ -75,11 +75,14 @@ def test_random_kills_lose_and_double_nothing(tmp_path, file, full):
     assert all(acknowledged.values())
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("target", "step"), FAILPOINTS, ids=lambda value: getattr(value, "__name__", value))
-def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, target, step, after):
+def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, target, step, full):
     """A writer and a worker that die at the same named step, in its first, third and ninth call."""
-    path = str(tmp_path / "chat.db")
+    for number, ways in enumerate(deaths(FAILPOINTS.index((target, step)), (1, 3, 9), full=full)):
+        die_each_way(str(tmp_path / f"{number}.db"), target, step, ways)
+
+
+def die_each_way(path: str, target: object, step: str, ways: list[tuple[int, bool]]) -> None:
     open_memory(path).close()
     acknowledged: list[str] = []
 
@@ -96,9 +99,9 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path, target, step, af
                 memory.digest()
         memory.digest()
 
-    for countdown in (1, 3, 9):
+    for countdown, after in ways:
 
-        def doomed(pipe: int, countdown: int = countdown) -> None:
+        def doomed(pipe: int, countdown: int = countdown, after: bool = after) -> None:
             with dying_at(target, step, countdown, after=after):
                 story(pipe)
 

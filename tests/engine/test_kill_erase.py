@@ -17,7 +17,7 @@ from holdfast.store import Store, WriteView
 from holdfast.store.sqlite import backend
 from tests import keeping
 
-from .crowd import dying_at, ended, open_memory, settle, spawn, told
+from .crowd import deaths, dying_at, ended, open_memory, settle, spawn, told
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -85,16 +85,21 @@ GONE = {
 }
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("target", "step"), STEPS, ids=lambda value: getattr(value, "__name__", value))
-def test_an_erasure_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target: Any, step: str, after: bool) -> None:
-    path = tmp_path / "chat.db"
+def test_an_erasure_that_is_killed_is_whole_or_not_at_all(tmp_path: Path, target: Any, step: str, full: bool) -> None:
+    for number, ways in enumerate(deaths(STEPS.index((target, step)), (1, 2, 4), full=full)):
+        die_each_way(tmp_path / f"{number}.db", target, step, ways)
+
+
+def die_each_way(path: Path, target: Any, step: str, ways: list[tuple[int, bool]]) -> None:
     with open_memory(str(path)) as memory:
         fill(memory)
     done: set[str] = set()
-    for countdown in (1, 2, 4):
+    for countdown, after in ways:
 
-        def doomed(pipe: int, countdown: int = countdown, done: frozenset[str] = frozenset(done)) -> None:
+        def doomed(
+            pipe: int, countdown: int = countdown, after: bool = after, done: frozenset[str] = frozenset(done)
+        ) -> None:
             memory = open_memory(str(path))
             with dying_at(target, step, countdown, after=after):
                 for what in ERASURES:

@@ -19,7 +19,7 @@ from holdfast.testing.embedder import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 
-from .crowd import assert_sound, dying_at, ended, spawn, told
+from .crowd import assert_sound, deaths, dying_at, ended, spawn, told
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
@@ -77,15 +77,19 @@ def text(number: int) -> str:
     return f"I walked to {PLACES[number % len(PLACES)]} {'again' if number >= len(PLACES) else 'once'} ({number})."
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(("target", "step"), STEPS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_kill_around_a_call_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: Any, step: str, after: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: Any, step: str, full: bool
 ) -> None:
     monkeypatch.setattr(
         "holdfast.jobs.model_client.LEASE_MARGIN_MS", 100
     )  # so that the leases of the dead run out soon
-    path, acknowledged, answered, died = str(tmp_path / "chat.db"), [], 0, 0
+    for number, ways in enumerate(deaths(STEPS.index((target, step)), (1, 3), full=full)):
+        die_each_way(str(tmp_path / f"{number}.db"), target, step, ways)
+
+
+def die_each_way(path: str, target: Any, step: str, ways: list[tuple[int, bool]]) -> None:
+    acknowledged, answered, died = [], 0, 0
 
     def story(pipe: int) -> None:
         real = ScriptedModel.ask
@@ -105,9 +109,9 @@ def test_a_kill_around_a_call_loses_and_doubles_nothing(
         chat.end()
         memory.digest()
 
-    for countdown in (1, 3):
+    for countdown, after in ways:
 
-        def doomed(pipe: int, countdown: int = countdown) -> None:
+        def doomed(pipe: int, countdown: int = countdown, after: bool = after) -> None:
             with dying_at(target, step, countdown, after=after):
                 story(pipe)
 

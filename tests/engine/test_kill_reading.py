@@ -28,6 +28,7 @@ CONFIG = Config(
     rollup_summaries=2,
     max_memories=10_000,
 )
+ROUNDS, ROUNDS_WITHOUT_FULL = 8, 3
 SEEN = re.compile(r"(\d+) user[^:]*: (I saw whale number (\S+) today\.)")
 
 
@@ -110,11 +111,11 @@ def assert_told_once(memory: Memory, acknowledged: list[str]) -> None:
 
 
 @pytest.mark.parametrize("file", range(2))
-def test_random_kills_with_a_model_lose_and_double_nothing(tmp_path, file):
+def test_random_kills_with_a_model_lose_and_double_nothing(tmp_path, file, full):
     path, rng = str(tmp_path / "chat.db"), random.Random(file)
     open_memory(path).close()
     acknowledged: list[str] = []
-    for round_number in range(8):
+    for round_number in range(ROUNDS if full else ROUNDS_WITHOUT_FULL):
         crowd = [spawn(talk(path, 100 * file + round_number)), spawn(digest(path)), spawn(digest(path))]
         time.sleep(rng.uniform(0.1, 0.25))
         for pid, _ in rng.sample(crowd, len(crowd)):

@@ -116,7 +116,7 @@ def test_a_reader_that_believes_everything_is_refused_where_the_words_are_not_th
 
 @pytest.mark.parametrize("reader", ["rules", "model"])
 @pytest.mark.parametrize("role", ["assistant", "user", "system"])
-def test_context_that_is_fed_back_teaches_nothing(role: str, reader: str) -> None:
+def test_context_that_is_fed_back_teaches_nothing(role: str, reader: str, full: bool) -> None:
     """A bot that logs its own prompt as conversation does not breed memories, whichever reader it has."""
     model = greedy() if reader == "model" else None
     with Memory(embedder=None, llm=model, config=Config(extract_every_user_turns=1)) as memory:
@@ -126,7 +126,7 @@ def test_context_that_is_fed_back_teaches_nothing(role: str, reader: str) -> Non
         chat.end()
         memory.digest()
         before = [(fact.id, fact.text, fact.evidence) for fact in memory.user("ana").facts()]
-        for _ in range(50):
+        for _ in range(50 if full else 20):
             context = chat.context("Where do I live, and what do I eat?", budget_tokens=500)
             chat.append({"role": role, "content": context.to_text()})
             memory.digest()
