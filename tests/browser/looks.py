@@ -14,6 +14,7 @@ from playwright.sync_api import Page
 SIZES = ((1280, 800), (320, 640))
 SCHEMES = ("light", "dark")
 TAGS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+OF_COLORS = ("color-contrast", "link-in-text-block")  # the rules of axe that look at colors
 
 # Of what sticks out to the right only that counts which cannot be scrolled within an element of its own.
 STICKS_OUT = """
@@ -63,19 +64,20 @@ def _axe() -> str:
     return (resources.files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def violations(page: Page, *, repeated: bool = True) -> list[str]:
+def violations(page: Page, *, repeated: bool = True, colors: bool = False) -> list[str]:
     """
     What axe-core finds wrong, a line each: the rule, and where.
 
     It is run by the debugger, so the policy of the page stays as strict as it is for everybody.  Where a page was looked at
-    whole before, in another size or scheme, one of each kind of element is enough: *repeated* is ``False``.
+    whole before, in another size or scheme, one of each kind of element is enough: *repeated* is ``False``.  With *colors*
+    only the rules about colors are asked: another scheme changes nothing else.
     """
     if not page.evaluate("() => typeof window.axe === 'object'"):
         page.evaluate(_axe())
     found: dict[str, Any] = page.evaluate(
-        f"""tags => axe.run({{include: [document], exclude: {"[]" if repeated else f"({REPEATED})()"}}},
-            {{runOnly: {{type: 'tag', values: tags}}, resultTypes: ['violations']}})""",
-        list(TAGS),
+        f"""asked => axe.run({{include: [document], exclude: {"[]" if repeated else f"({REPEATED})()"}}},
+            {{runOnly: asked, resultTypes: ['violations']}})""",
+        {"type": "rule", "values": list(OF_COLORS)} if colors else {"type": "tag", "values": list(TAGS)},
     )
     return [
         f"{rule['id']}: {node['html'][:160]} — {node['failureSummary'].splitlines()[-1].strip()[:200]}"

@@ -94,5 +94,6 @@ def test_what_a_page_must_not_do_is_seen(someone, name, kind):
 
 def test_pale_text_and_what_sticks_out_are_seen(someone):
     assert [line.split(":")[0] for line in violations(opened(someone, "pale"))] == ["color-contrast"]
+    assert [line.split(":")[0] for line in violations(opened(someone, "pale"), colors=True)] == ["color-contrast"]
     assert sticks_out(opened(someone, "wide", 320)) != []
     assert sticks_out(opened(someone, "scrolls", 320)) == []
