@@ -17,7 +17,7 @@ from .crowd import assert_sound, deaths, digest, dying_at, ended, kill, open_mem
 # Forking a process that has threads is safe here: the children open the file for themselves.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
-FILES, ROUNDS_PER_FILE, ROUNDS_WITHOUT_FULL = 10, 20, 2
+FILES, ROUNDS_PER_FILE, ROUNDS_WITHOUT_FULL = 5, 40, 4
 
 LINES = ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "I think I'm vegan.", "Lovely day.")
 VIEW_STEPS = [
@@ -58,7 +58,10 @@ def test_random_kills_lose_and_double_nothing(tmp_path, file, full):
     path, rng = str(tmp_path / "chat.db"), random.Random(file)
     open_memory(path).close()
     acknowledged: dict[str, list[str]] = {"a": [], "b": []}
-    for round_number in range(ROUNDS_PER_FILE if full else ROUNDS_WITHOUT_FULL):
+    enough = ROUNDS_PER_FILE if full else ROUNDS_WITHOUT_FULL
+    for round_number in range(ROUNDS_PER_FILE):
+        if round_number >= enough and all(acknowledged.values()):  # short rounds on a busy machine acknowledge nothing
+            break
         seed = 1000 * file + round_number
         crowd = [(name, *spawn(talk(path, 10 * seed + n, name))) for n, name in enumerate(acknowledged)]
         crowd += [("", *spawn(digest(path))) for _ in range(2)]
