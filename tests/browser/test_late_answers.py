@@ -54,6 +54,24 @@ def test_an_answer_about_the_page_as_it_was_does_not_cover_what_was_chosen_since
     assert someone.watch.all == []
 
 
+def test_a_tab_picked_by_hand_stays_although_an_older_answer_comes(fresh, visitor):
+    """Choosing a chunk opens its tab; not over the tab that was picked while the answer was on its way."""
+    someone = visitor(fresh, "operator")
+    page = someone.open(TALK)
+    waiting: list[Route] = []
+    page.route("**/japan?*chunk=*", lambda route: waiting.append(route))
+    page.get_by_role("link", name=re.compile("^Level 1, summary 1,")).click()
+    until(page, lambda: bool(waiting), what="asking for the chunk")
+    tab = page.get_by_role("tab", name="Rebuild")
+    tab.click()
+    expect(tab).to_have_attribute("aria-selected", "true")
+    waiting[0].continue_()
+    expect(page.locator("#coverage .chunk[aria-current]")).to_have_count(1)
+    expect(tab).to_have_attribute("aria-selected", "true")
+    expect(tab).to_be_focused()
+    assert someone.watch.all == []
+
+
 def test_what_changed_during_a_question_is_shown_once_the_question_is_closed(fresh, visitor):
     """An open question is not taken away by an event, and what the event told is not lost either."""
     someone = visitor(fresh, "user", "priya")

@@ -62,6 +62,7 @@ function go(address, ids, focus) {
 
 // Put sections of another address of this page in place, and move the focus to what was asked for: a message, or a part.
 async function choose(address, ids, focus) {
+  const since = performance.now();
   const answer = await fetch(address, { headers: { "X-Fragment": ids }, credentials: "same-origin" });
   if (answer.redirected || !answer.ok) throw new Error(String(answer.status));
   history.pushState(null, "", address);
@@ -71,7 +72,8 @@ async function choose(address, ids, focus) {
   const line = lineOf(new URL(address, location.href).hash);
   if (line) return reach(line);
   const box = document.getElementById(focus);
-  document.dispatchEvent(new CustomEvent("holdfast:show", { detail: box }));
+  const goesOn = document.dispatchEvent(new CustomEvent("holdfast:show", { cancelable: true, detail: { box, since } }));
+  if (!goesOn) return; // another tab was picked meanwhile
   box?.querySelector("details")?.setAttribute("open", "");
   box?.scrollIntoView({ block: "nearest" });
   const heading = box?.querySelector("h2, h3");

@@ -34,12 +34,19 @@ function byHash() {
   return tabOf(location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null);
 }
 
+let picked = 0; // when somebody picked a tab
+
+function pick(tab) {
+  picked = performance.now();
+  select(tab);
+  tab.focus();
+}
+
 list.addEventListener("click", (event) => {
   const tab = event.target.closest("[role=tab]");
   if (!tab || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  select(tab);
-  tab.focus();
+  pick(tab);
 });
 
 list.addEventListener("keydown", (event) => {
@@ -50,9 +57,7 @@ list.addEventListener("keydown", (event) => {
   if (event.key === " ") event.target.click();
   else if (to === undefined) return;
   else {
-    const tab = tabs[(to + tabs.length) % tabs.length];
-    select(tab);
-    tab.focus();
+    pick(tabs[(to + tabs.length) % tabs.length]);
   }
   event.preventDefault();
 });
@@ -62,9 +67,10 @@ addEventListener("hashchange", () => {
   const tab = byHash();
   if (tab) select(tab);
 });
-// What is shown on purpose is brought to the front.
+// What is shown on purpose is brought to the front, unless a tab was picked after it was asked for.
 document.addEventListener("holdfast:show", (event) => {
-  const tab = tabOf(event.detail);
+  if (picked > event.detail.since) return event.preventDefault();
+  const tab = tabOf(event.detail.box);
   if (tab) select(tab);
 });
 
