@@ -9,6 +9,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from holdfast import Memory
 from holdfast.server.gate import Grant, Quotas
 from holdfast.server.proxy.chat import ChatMemory, ProxiedChat, branches_of, children, way_to
 from holdfast.server.proxy.request import memory_options, read
+from holdfast.server.proxy.shapes import CHAT, MESSAGES, RESPONSES
 from holdfast.server.settings import ServerSettings
 from holdfast.types import Message
 
@@ -81,7 +83,7 @@ def test_the_same_words_after_the_answer_are_said_anew():
         first = turns.flight("ana", "Yes.")
 
         assert turns.flight("ana", "Yes.") is first
-        first.answered = True
+        first.reply = Message("assistant", "No.")
         again = turns.flight("ana", "Yes.")
         assert again is not first
         assert turns.flight("ana", "Yes.") is again
@@ -191,9 +193,52 @@ class Node:
     text: str
     parent: Node | None = None
     children: list[Node] = field(default_factory=list)
+    name: str = ""  # of the response that an answer came in
 
     def way(self) -> list[Node]:
         return [*(self.parent.way() if self.parent is not None else []), *([self] if self.text else [])]
+
+
+def as_chat(before: list[Node], asked: Node) -> dict[str, Any]:
+    return {"messages": [{"role": one.role, "content": one.text} for one in (*before, asked)]}
+
+
+def as_blocks(before: list[Node], asked: Node) -> dict[str, Any]:
+    """Texts and lists of blocks in turns, as programs mix them."""
+    said = [
+        {"role": one.role, "content": [{"type": "text", "text": one.text}] if number % 3 else one.text}
+        for number, one in enumerate((*before, asked))
+    ]
+    return {"messages": said, "system": "You are Bo."}
+
+
+def as_items(before: list[Node], asked: Node) -> dict[str, Any]:
+    kinds = {"user": "input_text", "assistant": "output_text"}
+    return {
+        "input": [
+            {"role": one.role, "content": [{"type": kinds[one.role], "text": one.text}]} for one in (*before, asked)
+        ]
+    }
+
+
+def as_references(before: list[Node], asked: Node) -> dict[str, Any]:
+    said = [{"role": one.role, "content": one.text} for one in (*before, asked)]
+    references = [{"type": "item_reference", "id": f"msg_{one.name}"} for one in (*before, asked)]
+    return {"input": [b if a["role"] == "assistant" else a for a, b in zip(said, references, strict=True)]}
+
+
+def as_chain(before: list[Node], asked: Node) -> dict[str, Any]:
+    """Nothing but what is new: the model's server holds the rest."""
+    return {"input": asked.text} | ({"previous_response_id": before[-1].name} if before else {})
+
+
+STYLES = {
+    "chat": (CHAT, as_chat),
+    "messages": (MESSAGES, as_blocks),
+    "responses": (RESPONSES, as_items),
+    "references": (RESPONSES, as_references),
+    "chain": (RESPONSES, as_chain),
+}
 
 
 @dataclass
@@ -204,6 +249,7 @@ class Program:
     user: str
     chance: random.Random
     names: bool
+    style: str = "chat"
     chats: list[Node] = field(default_factory=list)
     at: dict[int, Node] = field(default_factory=dict)
     number: int = 0
@@ -213,19 +259,24 @@ class Program:
         self.grant = Grant(None, "default", "default", None, None)
 
     def begin(self, chat: int, before: list[Node], asked: Node, key: str = "") -> ProxiedChat:
-        messages = [{"role": one.role, "content": one.text} for one in (*before, asked)]
-        body = json.dumps({"user": self.user, "messages": messages}).encode()
+        shape, write = STYLES[self.style]
+        whose = {"metadata": {"user_id": self.user}} if shape is MESSAGES else {"user": self.user}
+        body = json.dumps(whose | write(before, asked)).encode()
         headers = {"x-memory-conversation": f"c{chat}", "x-memory-history": "whole"} if self.names else {}
         headers |= {"x-memory-recall": "off"} | ({"idempotency-key": key} if key else {})
-        request = read(body)
-        options = memory_options(request.fields, headers, self.grant)
+        request = read(body, shape)
+        options = memory_options(request.fields, headers, self.grant, shape)
         turn = ProxiedChat("off")
         turn.flight = self.turns.flight(self.user, chat if self.names else 0, options.request or body)
         self.turns.begin(request, options, self.grant, turn)
         return turn
 
-    def end(self, turn: ProxiedChat, answer: str) -> None:
-        self.turns.finish(turn, Message("assistant", answer), None, whole=True)
+    def end(self, turn: ProxiedChat, answer: str) -> str:
+        """Answer; return the name of the response."""
+        name = self.text("resp") if STYLES[self.style][0] is RESPONSES else ""
+        items = [f"msg_{name}"] if name else []
+        self.turns.finish(turn, Message("assistant", answer), None, whole=True, name=name, items=items)
+        return name
 
     def text(self, words: str) -> str:
         self.number += 1
@@ -240,16 +291,15 @@ class Program:
         if kind < 0.2:  # tried again: the first answer was lost on the way
             key = self.text("key")
             self.end(self.begin(chat, parent.way(), asked, key), answer.text)
-            self.end(self.begin(chat, parent.way(), asked, key), answer.text)
+            answer.name = self.end(self.begin(chat, parent.way(), asked, key), answer.text)
         elif kind < 0.4:
             turns = [self.begin(chat, parent.way(), asked) for _ in range(3)]
-            for turn in turns:
-                self.end(turn, answer.text)
+            answer.name = self.chance.choice([self.end(turn, answer.text) for turn in turns])
         elif kind < 0.5:  # the model failed, and the user tried again
             self.begin(chat, parent.way(), asked)
-            self.end(self.begin(chat, parent.way(), asked), answer.text)
+            answer.name = self.end(self.begin(chat, parent.way(), asked), answer.text)
         else:
-            self.end(self.begin(chat, parent.way(), asked), answer.text)
+            answer.name = self.end(self.begin(chat, parent.way(), asked), answer.text)
         if not known:
             parent.children.append(asked)
         asked.children.append(answer)
@@ -305,13 +355,13 @@ def stored_ways(memory: Memory, user: str, name: str) -> tuple[list[tuple[str, .
 
 
 @pytest.mark.parametrize("names", [True, False], ids=["with ids", "without ids"])
-@pytest.mark.parametrize("part", range(5))
-def test_whatever_a_chat_program_does_the_stored_tree_is_its_own(names, part):
-    """30 random walks a part, 300 in all."""
+@pytest.mark.parametrize("style", STYLES)
+def test_whatever_a_chat_program_does_the_stored_tree_is_its_own(style, names, full):
+    """300 random walks, with ids and without; a few of the other ways to show a chat, and as many with --full."""
     with Memory(embedder=None) as memory:
-        for seed in range(part * 30, part * 30 + 30):
+        for seed in range(150 if full or style == "chat" else 30):
             user = f"user {seed}"
-            program = Program(memory, user, random.Random(seed), names)
+            program = Program(memory, user, random.Random(seed), names, style)
             for _ in range(9):
                 program.step()
             trees = [sorted(tuple(one.text for one in node.way()) for node in nodes(root)) for root in program.chats]

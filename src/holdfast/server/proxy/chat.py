@@ -50,11 +50,16 @@ State = Literal["on", "off", "degraded"]
 
 @dataclass(slots=True, weakref_slot=True)
 class Flight:
-    """Identical requests that are under way at the same time: where their input is stored, and whether it was answered."""
+    """Identical requests that are under way at the same time: where their input is stored, and the answer."""
 
     chat: str | None = None
     after: int = 0
-    answered: bool = False
+    reply: Message | None = None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answer is stored."""
+        return self.reply is not None
 
 
 @dataclass(slots=True)
@@ -102,6 +107,7 @@ class ChatMemory:
         self._memory, self._quotas = memory, quotas
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._replies: dict[tuple[Any, ...], str] = {}  # in which conversation each of the latest replies is
+        self._same_replies: dict[tuple[Any, ...], str] = {}  # digests of replies stored once, by those of their twins
         self._flights: WeakValueDictionary[tuple[Any, ...], Flight] = WeakValueDictionary()
         config = memory.config
         self._same: Same = lambda sent, stored: (
@@ -206,31 +212,39 @@ class ChatMemory:
     ) -> list[Message]:
         """Put what was said in place of references to it, where it is known."""
         assert wanted.user is not None
-        missing = {_digest(item) for message in said for item in message.meta.get(REFERS, ())}
+        stored = {
+            item: self._stored_as((*whose.values(), wanted.user), item)
+            for message in said
+            for item in message.meta.get(REFERS, ())
+        }
+        missing = set(stored.values())
         if not missing:
             return list(said)
         newest = user.overview(limit=CHAINS) if wanted.conversation is None else ()
         ours = [row.conversation for row in newest if row.conversation.startswith(UNNAMED)][:MOST_CANDIDATES]
         known: dict[str, Message] = {}
         for name in ours if wanted.conversation is None else [wanted.conversation]:
-            stored = self._memory.conversation(name, user=wanted.user, **whose).load(last=LONGEST, abandoned=True)
-            known |= {item: message for message in stored for item in message.meta.get(ITEMS, ())}
+            chat = self._memory.conversation(name, user=wanted.user, **whose)
+            kept = chat.load(last=LONGEST, abandoned=True)
+            known |= {item: message for message in kept for item in message.meta.get(ITEMS, ())}
             if missing <= known.keys():
                 break
-        return [_referred(message, known) for message in said]
+        by_name = {item: known[digest] for item, digest in stored.items() if digest in known}
+        return [_referred(message, by_name) for message in said]
 
     def _chain(
         self, follows: str, name: str | None, user: str, whose: Mapping[str, Any]
     ) -> tuple[str, Sequence[Message]]:
         """Find the conversation that holds a reply, and what was said in it up to that reply; else it is named after it."""
         known = name or self._replies.get((*whose.values(), user, follows))
+        wanted = self._stored_as((*whose.values(), user), follows)
         newest = self._memory.user(user, **whose).overview(limit=CHAINS) if known is None else ()
         names = [row.conversation for row in newest] if known is None else [known]
         for last in (LOOKED_BACK, LONGEST):
             for one in names:
                 said = self._memory.conversation(one, user=user, **whose).load(last=last, abandoned=True)
                 for message in reversed(said):
-                    if message.meta.get(RESPONSE) == _digest(follows):
+                    if message.meta.get(RESPONSE) == wanted:
                         said = self._memory.conversation(one, user=user, **whose).load(abandoned=True)
                         return one, way_to(said, message.seq)
         return known or _digest(follows), ()
@@ -239,8 +253,21 @@ class ChatMemory:
         """Remember where a reply is, so that what goes on from it is found without a search."""
         if turn.chat is not None:
             self._replies[(*turn.whose, name)] = turn.chat.id
-            while len(self._replies) > REPLIES:
-                self._replies.pop(next(iter(self._replies)), None)
+            _forget_oldest(self._replies)
+
+    def _stored_as(self, whose: tuple[Any, ...], name: str) -> str:
+        """Return the digest under which a reply, or a part of one, is stored."""
+        digest = _digest(name)
+        return self._same_replies.get((*whose, digest), digest)
+
+    def _remember_same(self, turn: ProxiedChat, reply: Message, stored: Message) -> None:
+        """Remember the names of a reply that was stored under other ones, as the client may go on from either."""
+        pairs = [(reply.meta.get(RESPONSE), stored.meta.get(RESPONSE))]
+        pairs += zip(reply.meta.get(ITEMS, ()), stored.meta.get(ITEMS, ()), strict=False)
+        for name, known in pairs:
+            if name and known and name != known:
+                self._same_replies[(*turn.whose, name)] = known
+        _forget_oldest(self._same_replies)
 
     def finish(
         self,
@@ -282,19 +309,22 @@ class ChatMemory:
 
     def _answer(self, turn: ProxiedChat, chat: Conversation, reply: Message, *, whole: bool) -> None:
         """Store a reply behind its question, once; an earlier reply to the same question is left behind."""
-        if turn.flight is not None and turn.flight.answered:
+        if turn.flight is not None and turn.flight.reply is not None:
+            self._remember_same(turn, reply, turn.flight.reply)
             return
         state = chat.state()
         end = 0 if state is None else state.messages
         if turn.branches and turn.after != end:
             known = children(chat.load(abandoned=True), turn.after)
-            if any(_alike(reply, one, self._same) and not one.meta.get("abandoned") for one in known):
+            stored = (one for one in known if _alike(reply, one, self._same) and not one.meta.get("abandoned"))
+            if (same := next(stored, None)) is not None:
+                self._remember_same(turn, reply, same)
                 return
             chat.append(reply, after=turn.after)
         else:
             chat.append(reply)
-        if turn.flight is not None:
-            turn.flight.answered = whole
+        if turn.flight is not None and whole:
+            turn.flight.reply = reply
 
     def _found(
         self,
@@ -348,7 +378,7 @@ class ChatMemory:
 
 def _referred(message: Message, known: Mapping[str, Message]) -> Message:
     """Return the stored reply to which a message refers, as a client would show it."""
-    found = next((known[_digest(item)] for item in message.meta.get(REFERS, ()) if _digest(item) in known), None)
+    found = next((known[item] for item in message.meta.get(REFERS, ()) if item in known), None)
     if found is None:
         return message
     calls = found.meta.get("tool_calls")
@@ -382,6 +412,11 @@ def _beside(context: Context, request: ChatRequest, *, only_recalled: bool = Fal
     if asked is None and request.shape.role(request.messages[0]) == "tool":
         return []  # results of tools alone, which nothing may come before
     return [(index, item) for index, message in placed for item in request.shape.items(message)]
+
+
+def _forget_oldest(names: dict[tuple[Any, ...], str]) -> None:
+    while len(names) > REPLIES:
+        names.pop(next(iter(names)), None)
 
 
 def _digest(name: str) -> str:
