@@ -77,6 +77,7 @@ from .types import (
     PromptVersion,
     ProviderKey,
     Rejected,
+    ReviewChoice,
     Role,
     Secret,
     Section,
@@ -927,21 +928,33 @@ class AsyncUser:
         """
         return await asyncio.to_thread(self._sync.story, subject)
 
-    async def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """Return what was read but rejected, newest first, each with its reason."""
-        return await asyncio.to_thread(self._sync.rejected, limit=limit)
+    async def rejected(self, *, limit: int = 100, waiting: bool = False) -> list[Rejected]:
+        """Return what was read but rejected, newest first, each with its reason; *waiting*: what the user is asked about instead."""
+        return await asyncio.to_thread(self._sync.rejected, limit=limit, waiting=waiting)
 
     async def rejected_page(
-        self, *, limit: int, after: RejectedPosition | None = None
+        self, *, limit: int, after: RejectedPosition | None = None, waiting: bool = False
     ) -> tuple[list[Rejected], RejectedPosition | None]:
+        """Return one page of `rejected` behind position *after*, and the position of its last one if more follow."""
+        return await asyncio.to_thread(self._sync.rejected_page, limit=limit, after=after, waiting=waiting)
+
+    async def review(self, ids: Sequence[str], choice: ReviewChoice, *, value: str | None = None) -> list[FactChange]:
         """
-        Return one page of what was rejected, newest first, and the position of its last one if more follow.
+        Decide about what waits for the user, with `Config.ask_before_learning`: see `rejected` with ``waiting=True``.
 
         Args:
-            limit: at most so many.
-            after: the position that the page before ended with.
+            ids: `Rejected.id` of each; what says the same elsewhere is decided with it.
+            choice: ``accept`` believes it, ``dismiss`` does not, ``wait`` takes back either.
+            value: with ``accept`` of one: what is right instead; of a sentence all its words.
+
+        Returns:
+            What changed, for each id; of op ``rejected``, with the reason, where nothing is believed.
+
+        Raises:
+            BadInput: the choice is none of these, or there is a value that cannot be used.
+            NotFound: nothing waits under one of the ids; nothing was changed.
         """
-        return await asyncio.to_thread(self._sync.rejected_page, limit=limit, after=after)
+        return await asyncio.to_thread(self._sync.review, ids, choice, value=value)
 
     async def subjects(self) -> list[Subject]:
         """Return the subjects that the user speaks of, by name, each with its names and how much is held about it."""

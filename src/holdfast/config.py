@@ -93,6 +93,10 @@ class Config:
         False,
         "What is stated in a conversation is a fact of that conversation alone, unless `conversation(own_facts=…)` says otherwise.",
     )
+    ask_before_learning: bool = setting(
+        False,
+        "What is read from a chat is not believed before the user, or an operator, accepts it: on /me, or with `User.review`.",
+    )
     min_confidence: float = setting(0.7, "Candidates below this confidence are rejected.", least=0, most=1)
     max_memories: int = setting(
         500, "Maximum number of active facts of one user; the weakest beyond it are archived, not lost.", least=1

@@ -322,12 +322,30 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A candidate that was not believed, with the reason; kept so that users can ask why."""
+    """
+    A candidate that was not believed, with the reason; kept so that users can ask why, or decide.
+
+    ``home`` is the subject of its conversation; `User.review` takes the ``id``.
+    """
 
     candidate: Candidate
     reason: str
     conversation: str = ""
     at: datetime | None = None
+    id: str = ""
+    home: str = ""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the user has still to decide."""
+        return self.reason == WAITING
+
+
+# Why candidates are not believed that were held back for the user, and what `User.review` can do with them.
+WAITING = "waiting: the user has not decided yet"
+DISMISSED = "dismissed: the user does not want it remembered"
+ACCEPTED = "accepted:"  # with the ids of the facts that it made or ended
+ReviewChoice = Literal["accept", "dismiss", "wait"]
 
 
 @dataclass(frozen=True, slots=True)

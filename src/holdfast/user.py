@@ -23,7 +23,7 @@ from .jobs.model_client import (
     version_in_use,
 )
 from .jobs.usage import usage_of_user
-from .privacy.corrections import Versions, check_version, fact_input, find_fact
+from .privacy.corrections import Versions, check_version, checked_review, fact_input, find_fact
 from .privacy.export import events_after, events_before
 from .recall.search import facts_held_at
 from .reconcile.decide import ARCHIVED
@@ -53,6 +53,7 @@ from .types import (
     HitKind,
     PromptVersion,
     Rejected,
+    ReviewChoice,
     Section,
     Story,
     Subject,
@@ -284,21 +285,36 @@ class User:
         about = scope.subject or SELF
         return next(iter(self._engine.store.read(scope, lambda view: view.stories())), Story("", about))
 
-    def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """Return what was read but rejected, newest first, each with its reason."""
-        return self._engine.store.read(self._scope, lambda view: view.rejected(limit=limit))
+    def rejected(self, *, limit: int = 100, waiting: bool = False) -> list[Rejected]:
+        """Return what was read but rejected, newest first, each with its reason; *waiting*: what the user is asked about instead."""
+        return self.rejected_page(limit=limit, waiting=waiting)[0]
 
     def rejected_page(
-        self, *, limit: int, after: RejectedPosition | None = None
+        self, *, limit: int, after: RejectedPosition | None = None, waiting: bool = False
     ) -> tuple[list[Rejected], RejectedPosition | None]:
+        """Return one page of `rejected` behind position *after*, and the position of its last one if more follow."""
+        only = "waiting" if waiting else "refused"
+        return self._engine.store.read(
+            self._scope, lambda view: view.rejected_page(limit=limit, after=after, only=only)
+        )
+
+    def review(self, ids: Sequence[str], choice: ReviewChoice, *, value: str | None = None) -> list[FactChange]:
         """
-        Return one page of what was rejected, newest first, and the position of its last one if more follow.
+        Decide about what waits for the user, with `Config.ask_before_learning`: see `rejected` with ``waiting=True``.
 
         Args:
-            limit: at most so many.
-            after: the position that the page before ended with.
+            ids: `Rejected.id` of each; what says the same elsewhere is decided with it.
+            choice: ``accept`` believes it, ``dismiss`` does not, ``wait`` takes back either.
+            value: with ``accept`` of one: what is right instead; of a sentence all its words.
+
+        Returns:
+            What changed, for each id; of op ``rejected``, with the reason, where nothing is believed.
+
+        Raises:
+            BadInput: the choice is none of these, or there is a value that cannot be used.
+            NotFound: nothing waits under one of the ids; nothing was changed.
         """
-        return self._engine.store.read(self._scope, lambda view: view.rejected_page(limit=limit, after=after))
+        return self._engine.corrections.review(self._scope, *checked_review(ids, choice, value))
 
     def subjects(self) -> list[Subject]:
         """Return the subjects that the user speaks of, by name, each with its names and how much is held about it."""

@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "correct": (f"{_USER}.corrections", "Correct a fact that was wrong from the start."),
         "never-true": (f"{_USER}.corrections", "Retract a fact that was never true."),
         "subjects": (f"{_USER}.subjects", "List the pets, patients, and friends a user speaks of; name or merge them."),
+        "review": (f"{_USER}.corrections", "Accept or dismiss what waits for a decision."),
         "restore": (f"{_USER}.corrections", "Restore a past fact; undoes correct and never-true."),
         "edit": (f"{_USER}.corrections", "Replace the text of a message."),
         "rate": (f"{_USER}.corrections", "Rate a reply: up, down, or a score."),

@@ -58,6 +58,7 @@ from ..types import (
     NewKey,
     PromptVersion,
     Rejected,
+    ReviewChoice,
     Role,
     Section,
     Story,
@@ -890,9 +891,29 @@ class AsyncUser:
         query = {"subject": subject}
         return await self._wire.send(self._scope.call("GET", "/story", Story, query=query))
 
-    async def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """Return what was read but rejected, newest first, each with its reason."""
-        return await self._wire.pages(self._scope.call("GET", "/rejected", RAW), Rejected, limit)
+    async def rejected(self, *, limit: int = 100, waiting: bool = False) -> list[Rejected]:
+        """Return what was read but rejected, newest first, each with its reason; *waiting*: what the user is asked about instead."""
+        query = {"waiting": waiting}
+        return await self._wire.pages(self._scope.call("GET", "/rejected", RAW, query=query), Rejected, limit)
+
+    async def review(self, ids: Sequence[str], choice: ReviewChoice, *, value: str | None = None) -> list[FactChange]:
+        """
+        Decide about what waits for the user, with `Config.ask_before_learning`: see `rejected` with ``waiting=True``.
+
+        Args:
+            ids: `Rejected.id` of each; what says the same elsewhere is decided with it.
+            choice: ``accept`` believes it, ``dismiss`` does not, ``wait`` takes back either.
+            value: with ``accept`` of one: what is right instead; of a sentence all its words.
+
+        Returns:
+            What changed, for each id; of op ``rejected``, with the reason, where nothing is believed.
+
+        Raises:
+            BadInput: the choice is none of these, or there is a value that cannot be used.
+            NotFound: nothing waits under one of the ids; nothing was changed.
+        """
+        body = {"ids": ids, "choice": choice, "value": value}
+        return await self._wire.send(self._scope.call("POST", "/rejected/review", list[FactChange], body=body))
 
     async def subjects(self) -> list[Subject]:
         """Return the subjects that the user speaks of, by name, each with its names and how much is held about it."""

@@ -197,8 +197,10 @@ class FactReader:
         refused: Sequence[tuple[Candidate, str]],
         hints: MatchHints,
         now_ms: int,
+        *,
+        asked: bool = False,
     ) -> list[FactChange]:
-        """Reconcile claims with what is believed, inside the caller's transaction."""
+        """Reconcile claims with what is believed, inside the caller's transaction; *asked*: the user accepted them."""
         changes = learn(
             view,
             accepted,
@@ -207,6 +209,7 @@ class FactReader:
             new_id=lambda: new_id("fact", now_ms),
             now_ms=now_ms,
             hints=hints,
+            ask=self.deps.config.ask_before_learning and not asked,
         )
         if any(c.fact is not None and (c.fact.subject != SELF or c.fact.category in INTRODUCES) for c in changes):
             join_mentions(view, now_ms)

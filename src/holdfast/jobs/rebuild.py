@@ -485,7 +485,16 @@ class Rebuilder:
         """Read a range for facts or episodes again; *begin* is where the whole rebuild began."""
         reading = read(scope, span)
         for _ in range(MAX_TRIES):
-            found = Rereading(*span, begin, kinds, reading.source, reading.claims, reading.refused, reading.hints)
+            found = Rereading(
+                *span,
+                begin,
+                kinds,
+                reading.source,
+                reading.claims,
+                reading.refused,
+                reading.hints,
+                self.deps.config.ask_before_learning,
+            )
             work = partial(self._replace_facts, reading=reading, found=found, kept=kept, part=part)
             result = self.deps.store.write(scope, work)
             if result is not None:
@@ -558,7 +567,14 @@ class Rebuilder:
             kept: set[str] = set()
             for number, (span, reading) in enumerate(zip(spans, readings, strict=True)):
                 place = (span.start_seq, span.end_seq, spans[0].start_seq, FACT_KINDS)
-                again = Rereading(*place, reading.source, reading.claims, reading.refused, reading.hints)
+                again = Rereading(
+                    *place,
+                    reading.source,
+                    reading.claims,
+                    reading.refused,
+                    reading.hints,
+                    self.deps.config.ask_before_learning,
+                )
                 result = self._replace_facts(view, reading, again, kept, RebuiltPart("reb_trial", number))
                 if result is None:
                     raise _Trial({})  # the messages changed meanwhile: what some ranges would hold tells nothing

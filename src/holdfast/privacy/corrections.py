@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
@@ -23,9 +24,9 @@ from ..ingest.redact import MASK, mask_secrets
 from ..jobs.facts import DISCARDED, FactReader, RuleInput
 from ..reconcile.archive import index_fact, request_upkeep, unindex_fact
 from ..reconcile.compare import in_first_person, repeats_all
-from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim
-from ..reconcile.erase import inherit_end, reactivate
-from ..reconcile.learn import MatchHints, learn
+from ..reconcile.decide import ARCHIVED, MERGED, UNMERGED, Claim, states_claim
+from ..reconcile.erase import Removed, delete_fact, inherit_end, reactivate, undo_retractions
+from ..reconcile.learn import MatchHints, learn, says_same
 from ..reconcile.merging import add_quotes, merged_into, parse_tool_uses, split_fact
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope, checked_name
@@ -34,14 +35,19 @@ from ..text.sentences import split_sentences
 from ..text.terms import terms
 from ..text.validate import checked_count, checked_share, checked_text
 from ..types import (
+    ACCEPTED,
     BY_HAND_CONVERSATION,
     BY_HAND_SOURCE,
+    DISMISSED,
     LABELS,
+    WAITING,
     Candidate,
     Evidence,
     Fact,
     FactChange,
     Message,
+    Rejected,
+    ReviewChoice,
     with_aliases,
     without_aliases,
 )
@@ -160,6 +166,7 @@ class Corrections:
         if quotes:
             done[0] = self._rest_on(view, done[0], quotes, now_ms)
         request_upkeep(view, done, self.config.max_memories, now_ms)
+        _accept_repeated(view, done)
         return done[0]
 
     def _quotes(self, view: WriteView, subject: str, given: FactInput) -> list[Evidence]:
@@ -290,50 +297,59 @@ class Corrections:
     ) -> FactChange:
         """Mark a fact as never true, and store *value* in its place for the same time; or change its importance alone."""
 
-        def work(view: WriteView) -> FactChange:
-            found = find_fact(view, fact_id, if_version)
-            self._check_active(view, scope.subject)
-            now_ms = self.now_ms()
-            if importance is not None:
-                rated = replace(found, fact=replace(found.fact, importance=importance))
-                view.update_fact(rated)
-                if value is None:
-                    user = view.user()
-                    view.save_user(replace(user, version=user.version + 1), now_ms)
-                    return FactChange("confirmed", rated.fact, found.fact, "its importance was set")
-            assert value is not None
-            if found.fact.live and found.fact.kind == "attribute" and value == found.fact.value:
-                return self._confirm(view, found)
-            old = _separate(view, fact_id, now_ms)
-            fact = old.fact
-            content = _in_words(fact.category, *_key_and_value(fact, value)) if fact.kind == "attribute" else value
-            message = self._store_message(view, fact.subject, content, max(now_ms, old.stated_at + 1))
-            new = self._corrected(old, value, message, now_ms)
-            refusal = self.reader.registry.refusal(_candidate(new)) if fact.kind == "attribute" else ""
-            if refusal:
-                raise _Refused(refusal)
-            self._check_wanted(view, _candidate(new), content)
-            closed = _never_held(old, now_ms, new.fact.id)
-            unindex_fact(view, old)
-            beside = view.of_owner(old.owner)
-            there = beside.fact_at(fact.subject, fact.category, new.slot_key, new.slot_value)
-            if (
-                fact.live and there is not None and there.fact.id != fact.id
-            ):  # the right value was known beside the wrong one
-                closed = _never_held(old, now_ms, there.fact.id)
-                view.update_fact(closed)
-                self._support(view, there.fact.subject, there.fact.id, message, now_ms)
-                return FactChange("confirmed", there.fact, closed.fact)
-            if fact.live:
-                new = index_fact(view, new, now_ms)
-            view.update_fact(closed)
-            view.add_fact(new)
-            if fact.kind == "episode":  # it stays where and when it happened, in other words
-                add_quotes(view, new, fact.evidence, now_ms)
-            self._support(view, fact.subject, new.fact.id, message, now_ms)
-            return FactChange("replaced", new.fact, closed.fact)
-
+        work = partial(self._correct, scope.subject, fact_id, value, if_version, importance)
         return self._write(scope, work)
+
+    def _correct(
+        self,
+        subject: str | None,
+        fact_id: str,
+        value: str | None,
+        if_version: Versions,
+        importance: float | None,
+        view: WriteView,
+    ) -> FactChange:
+        found = find_fact(view, fact_id, if_version)
+        self._check_active(view, subject)
+        now_ms = self.now_ms()
+        if importance is not None:
+            rated = replace(found, fact=replace(found.fact, importance=importance))
+            view.update_fact(rated)
+            if value is None:
+                user = view.user()
+                view.save_user(replace(user, version=user.version + 1), now_ms)
+                return FactChange("confirmed", rated.fact, found.fact, "its importance was set")
+        assert value is not None
+        if found.fact.live and found.fact.kind == "attribute" and value == found.fact.value:
+            return self._confirm(view, found)
+        old = _separate(view, fact_id, now_ms)
+        fact = old.fact
+        content = _in_words(fact.category, *_key_and_value(fact, value)) if fact.kind == "attribute" else value
+        message = self._store_message(view, fact.subject, content, max(now_ms, old.stated_at + 1))
+        new = self._corrected(old, value, message, now_ms)
+        refusal = self.reader.registry.refusal(_candidate(new)) if fact.kind == "attribute" else ""
+        if refusal:
+            raise _Refused(refusal)
+        self._check_wanted(view, _candidate(new), content)
+        closed = _never_held(old, now_ms, new.fact.id)
+        unindex_fact(view, old)
+        beside = view.of_owner(old.owner)
+        there = beside.fact_at(fact.subject, fact.category, new.slot_key, new.slot_value)
+        if (
+            fact.live and there is not None and there.fact.id != fact.id
+        ):  # the right value was known beside the wrong one
+            closed = _never_held(old, now_ms, there.fact.id)
+            view.update_fact(closed)
+            self._support(view, there.fact.subject, there.fact.id, message, now_ms)
+            return FactChange("confirmed", there.fact, closed.fact)
+        if fact.live:
+            new = index_fact(view, new, now_ms)
+        view.update_fact(closed)
+        view.add_fact(new)
+        if fact.kind == "episode":  # it stays where and when it happened, in other words
+            add_quotes(view, new, fact.evidence, now_ms)
+        self._support(view, fact.subject, new.fact.id, message, now_ms)
+        return FactChange("replaced", new.fact, closed.fact)
 
     def _confirm(self, view: WriteView, row: FactRow) -> FactChange:
         """State a fact anew for those whom it holds for: a conversation's own does not become the user's."""
@@ -395,6 +411,101 @@ class Corrections:
             return FactChange("retracted", closed.fact, row.fact)
 
         return self._write(scope, work)
+
+    def review(
+        self, scope: Scope, ids: Collection[str], choice: ReviewChoice, value: str | None = None
+    ) -> list[FactChange]:
+        """Accept or dismiss candidates that wait for the user, or let them wait again; see `User.review`."""
+        waiting = self.store.read(scope, lambda view: {one.id: one for one in view.rejected(limit=2**62)})
+        if missing := [one for one in ids if one not in waiting]:
+            raise NotFound(f"nothing waits as {missing[0]!r} here", hint="rejected(waiting=True) lists what does")
+        changes = []
+        for one in dict.fromkeys(ids):
+            texts = [value or waiting[one].candidate.text] if waiting[one].candidate.kind == "statement" else []
+            work = partial(self._decide, id_=one, choice=choice, value=value, hints=self.reader.hints_for(texts))
+            changes.append(self._write(scope, work))
+        return changes
+
+    def _decide(
+        self, view: WriteView, id_: str, choice: ReviewChoice, value: str | None, hints: MatchHints
+    ) -> FactChange:
+        rows = view.rejected(limit=2**62)
+        chosen = next((one for one in rows if one.id == id_), None)
+        if chosen is None:
+            raise NotFound(f"nothing waits as {id_!r} here", hint="rejected(waiting=True) lists what does")
+        accepted = chosen.reason.startswith(ACCEPTED)
+        if not (accepted or chosen.reason in (WAITING, DISMISSED)):
+            raise _Refused(chosen.reason)
+        if choice == "wait" and accepted:
+            self._take_back(
+                view, [one for one in rows if one.reason == chosen.reason and says_same(*_pair(one, chosen))]
+            )
+        same = [one for one in rows if one.reason == chosen.reason and says_same(*_pair(one, chosen))]
+        if choice == "accept":
+            return (
+                FactChange("confirmed", None, reason="it was accepted already")
+                if accepted
+                else self._accept(view, same, value, hints)
+            )
+        if choice == "dismiss" and accepted:
+            raise _Refused("accepted-already: forget the fact, or let it wait again first")
+        for one in same:
+            view.decide_rejected(one, WAITING if choice == "wait" else DISMISSED)
+        return FactChange("rejected", None, reason=WAITING if choice == "wait" else DISMISSED)
+
+    def _accept(self, view: WriteView, same: Sequence[Rejected], value: str | None, hints: MatchHints) -> FactChange:
+        """Believe candidates that say the same, oldest first; with *value* what the user says instead."""
+        now_ms, candidate, everybody = self.now_ms(), same[0].candidate, view.at(None, None)
+        self._check_active(view, candidate.subject)
+        known, ended = {row.fact.id for row in everybody.all_facts()}, _ended_by(view, same)
+        claims, changes = [self._waiting_claim(view, one) for one in same], list[FactChange]()
+        for claim in sorted(claims, key=lambda claim: (claim.said_at_ms, claim.evidence.seq)):
+            here = view.at(claim.evidence.home, claim.evidence.conversation)
+            learned = self.reader.learn(here, [claim], (), hints, now_ms, asked=True)
+            if (row := here.conversation()) is not None:
+                self.reader.order_follow_up(here, row, learned, now_ms)
+            changes += learned
+        made = [change for change in changes if change.op != "rejected"]
+        if changes and not made:
+            raise _Refused(changes[0].reason)
+        if value is not None and value != (candidate.value if candidate.kind == "attribute" else candidate.text):
+            rows = [row for row in everybody.all_facts() if any(states_claim(row, claim) for claim in claims)]
+            rows.sort(key=lambda row: row.fact.id in known)  # a new one first
+            if candidate.op == "retract" or not rows:
+                raise BadInput("there is no value to correct in this", hint="accept it, or dismiss it")
+            made = [self._correct(candidate.subject, rows[0].fact.id, value, None, None, view)]
+        ids = [row.fact.id for row in everybody.all_facts() if row.fact.id not in known]
+        ids += [child for child in _ended_by(view, same) if child not in (*ended, *ids)]
+        for one in same:
+            view.decide_rejected(one, " ".join((ACCEPTED, *ids)))
+        return made[0] if made else FactChange("confirmed", None, reason="it is believed already")
+
+    def _waiting_claim(self, view: WriteView, one: Rejected) -> Claim:
+        """Return the claim of a candidate, whose words must still be in its message and still be wanted."""
+        said = one.candidate
+        found = view.at(one.home, one.conversation).messages(start_seq=said.seq, end_seq=said.seq)
+        stop = said.start + len(said.quote)
+        if not found or found[0].content[said.start : stop] != said.quote:
+            raise _Refused("quote-not-found: its message says something else now")
+        if matches_blocked_topic(said, [topic for _, topic in view.blocked_topics()]):
+            raise _Refused(UNWANTED)
+        place = (one.conversation, said.seq, found[0].role, said.quote, said.start, stop)
+        return Claim(said, Evidence(*place, found[0].at, one.home), _ms(found[0]), one.home == SELF)
+
+    def _take_back(self, view: WriteView, same: Sequence[Rejected]) -> None:
+        """Delete the facts that accepted candidates made, and undo the ends that they brought."""
+        now_ms = self.now_ms()
+        ids = dict.fromkeys(same[0].reason.removeprefix(ACCEPTED).split())
+        for one in same:
+            here, seq = view.at(one.home, one.conversation), one.candidate.seq
+            ended = _ended_by(view, [one])
+            undo_retractions(here, (seq,), now_ms, keep=[(child, seq) for child in ended if child not in ids])
+            for child in ended:
+                ids.pop(child, None)
+        for fact_id in reversed(ids):
+            row = view.fact(fact_id)
+            if row is not None:
+                delete_fact(view.at(None, None), row, Removed(), now_ms, revive=True)
 
     def restore(self, scope: Scope, fact_id: str, if_version: Versions = None) -> FactChange:
         """Make a past fact active again: all along if it was never true or archived, from now on otherwise."""
@@ -492,6 +603,27 @@ def fact_input(
     )
 
 
+def checked_review(
+    ids: Sequence[str], choice: ReviewChoice, value: str | None
+) -> tuple[tuple[str, ...], ReviewChoice, str | None]:
+    """
+    Return what `User.review` takes, as it can be used.
+
+    Raises:
+        BadInput: it is no decision; see there.
+    """
+    if isinstance(ids, str) or not all(isinstance(one, str) for one in ids):
+        raise BadInput("ids must be a list of texts", hint="rejected(waiting=True) lists them")
+    if choice not in get_args(ReviewChoice):
+        raise BadInput(f"there is no choice {choice!r}", hint=f"use {', '.join(get_args(ReviewChoice))}")
+    if value is not None and (choice != "accept" or len(ids) != 1):
+        raise BadInput("a value goes with accept, and with one id")
+    right = None if value is None else checked_text("value", value).strip()
+    if right == "":
+        raise BadInput("the value is empty", hint="dismiss it, or leave the value out")
+    return tuple(ids), choice, right
+
+
 def checked_label(label: str) -> str:
     """
     Return a label as it is stored.
@@ -534,6 +666,28 @@ def _stored_before(here: ReadView, given: FactInput) -> FactChange | None:
     if not found:
         raise _Refused("stored-before: this key stored it before, and it was erased since")
     return FactChange("confirmed", found[-1], reason="this key stored it before")
+
+
+def _pair(one: Rejected, other: Rejected) -> tuple[Candidate, Candidate]:
+    return one.candidate, other.candidate
+
+
+def _ended_by(view: ReadView, said: Sequence[Rejected]) -> list[str]:
+    """Return the facts that the messages of candidates ended."""
+    places = {(one.conversation, one.candidate.seq) for one in said}
+    return [edge.child for edge in view.at(None, None).endings() if (edge.conversation, edge.start_seq) in places]
+
+
+def _accept_repeated(view: WriteView, changes: Sequence[FactChange]) -> None:
+    """Ask no more about what the user has just said by hand."""
+    known = [row for change in changes if change.fact is not None and (row := view.fact(change.fact.id)) is not None]
+    for one in view.rejected(limit=2**62, only="waiting"):
+        said = one.candidate
+        quote = Evidence(
+            one.conversation, said.seq, "user", said.quote, said.start, said.start + len(said.quote), None, one.home
+        )
+        if said.op == "assert" and any(states_claim(row, Claim(said, quote, 0, one.home == SELF)) for row in known):
+            view.decide_rejected(one, ACCEPTED)
 
 
 def _separate(view: WriteView, fact_id: str, now_ms: int, *, keep_apart: bool = False) -> FactRow:

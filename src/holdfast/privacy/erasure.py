@@ -319,7 +319,13 @@ class Eraser:
         if plan.reading is not None:
             accepted, refused = reader.claims(view.scope, plan.reading)
             learned = learn(
-                view, accepted, refused, reader.registry, new_id=lambda: new_id("fact", now_ms), now_ms=now_ms
+                view,
+                accepted,
+                refused,
+                reader.registry,
+                new_id=lambda: new_id("fact", now_ms),
+                now_ms=now_ms,
+                ask=self.config.ask_before_learning,
             )
         return erasing.removed, learned
 

@@ -12,7 +12,7 @@ from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
 from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
-from ..types import BY_HAND_SOURCE, Candidate, FactChange, FactKind
+from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import all_words, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
 from .decide import (
@@ -86,6 +86,7 @@ def learn(
     new_id: Callable[[], str],
     now_ms: int,
     hints: MatchHints = WORDS_ALONE,
+    ask: bool = False,
 ) -> list[FactChange]:
     """
     Reconcile grounded claims with what is believed, in the order in which they were said.
@@ -94,10 +95,12 @@ def learn(
     compare them.
 
     Returns one change a claim that changed or confirmed something, and one of op ``rejected`` for
-    everything that was refused.  Running the same claims again changes nothing.
+    everything that was refused.  Running the same claims again changes nothing.  With *ask*, what is new waits
+    for the user.
     """
     owner, changes = view.fact_owner(), list[FactChange]()
     view = view.of_owner(owner)
+    claims = hold_back(view, claims, registry, now_ms) if ask else claims
     believed_now = _LiveFacts(view)
     for candidate, reason in refused:
         view.add_rejected(candidate, reason, now_ms)
@@ -132,6 +135,46 @@ def learn(
         if decision.change is not None:
             changes.append(decision.change)
     return changes
+
+
+def hold_back(view: WriteView, claims: Sequence[Claim], registry: Registry, now_ms: int) -> list[Claim]:
+    """Let new claims wait for the user's decision; return those that only confirm what is believed, or end nothing."""
+    decided = [one for one in view.rejected(limit=2**62) if one.reason == DISMISSED or one.reason.startswith(ACCEPTED)]
+    known = list[Claim]()
+    for claim in claims:
+        meant = at_known_address(view, claim, registry)
+        candidate = meant.candidate
+        live = [row for row in view.all_facts_in(candidate.subject, candidate.category) if row.fact.live]
+        if candidate.op == "assert":
+            new = not any(states_claim(row, meant) for row in live)
+        else:
+            new = any(retracts(meant, row) for row in live)
+        if not new:
+            known.append(claim)
+            if candidate.op == "retract":
+                _end_waiting(view, candidate)
+        elif not any(
+            one.candidate.seq == candidate.seq and says_same(one.candidate, claim.candidate) for one in decided
+        ):
+            view.add_rejected(claim.candidate, WAITING, now_ms)
+    return known
+
+
+def _end_waiting(view: WriteView, said: Candidate) -> None:
+    """Ask no more about what the user says has ended."""
+    for one in view.at(None, None).rejected(limit=2**62, only="waiting"):
+        there = replace(one.candidate, op="retract", value=one.candidate.value if said.value else "")
+        if one.candidate.op == "assert" and says_same(there, replace(said, text=there.text)):
+            view.decide_rejected(one, "ended: the user said later that it no longer holds")
+
+
+def says_same(one: Candidate, other: Candidate) -> bool:
+    """Whether two candidates would make, or end, the same fact."""
+    place = (one.op, one.kind, one.subject, one.category, one.key)
+    if place != (other.op, other.kind, other.subject, other.category, other.key):
+        return False
+    words, others = ((c.value or c.text) if c.kind == "attribute" else c.text for c in (one, other))
+    return normalize_value(words) == normalize_value(others)
 
 
 def _owned(decision: Decision, owner: FactOwner) -> Decision:
@@ -455,7 +498,7 @@ class Rereading:
     A new reading of messages ``first`` to ``last`` of the view's conversation, by ``source``.
 
     ``begin`` is the first message of the whole rebuild: a fact that rests on words before that stays.
-    ``kinds`` are the kinds of facts that this reading is about.
+    ``kinds`` are the kinds of facts that this reading is about.  With ``ask``, what is new waits for the user.
     """
 
     first: int
@@ -466,6 +509,7 @@ class Rereading:
     claims: Sequence[Claim]
     refused: Sequence[tuple[Candidate, str]]
     hints: MatchHints = WORDS_ALONE
+    ask: bool = False
 
 
 def facts_resting_on(view: ReadView, first: int, last: int, kinds: Sequence[FactKind]) -> list[FactRow]:
@@ -512,11 +556,13 @@ def relearn(
     sources = tuple((row.fact.id, row.fact.source) for row in again if row.fact.source != found.source)
     _set_sources(everybody, [(fact_id, found.source) for fact_id, _ in sources])
     if "attribute" in found.kinds:
-        view.remove_rejected(found.first, found.last)
+        _remove_undecided(view, found.first, found.last)
     claims = [
         claim for claim in claims if not (claim.candidate.op == "retract" and _already_ended(view, claim, now_ms))
     ]
-    changes = learn(view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, hints=found.hints)
+    changes = learn(
+        view, claims, found.refused, registry, new_id=new_id, now_ms=now_ms, hints=found.hints, ask=found.ask
+    )
     known = {row.fact.id for row in before if row.fact.ended_because != REBUILT}
     now = [
         row for row in facts_resting_on(view, found.first, found.last, found.kinds) if row.fact.ended_because != REBUILT
@@ -528,6 +574,15 @@ def relearn(
         _retractions(view, found.first, found.last) if "attribute" in found.kinds else (),
     )
     return was, became, changes
+
+
+def _remove_undecided(view: WriteView, first: int, last: int) -> None:
+    """Delete the rejected candidates of a range, but for those that the user decided about."""
+    decided = [one for one in view.rejected(limit=2**62) if one.reason == DISMISSED or one.reason.startswith(ACCEPTED)]
+    view.remove_rejected(first, last)
+    for one in decided:
+        if first <= one.candidate.seq <= last:
+            view.add_rejected(one.candidate, one.reason, to_ms(one.at) if one.at else 0)
 
 
 def undo_relearn(view: WriteView, first: int, last: int, leaves: Side, comes: Side, now_ms: int) -> None:

@@ -21,7 +21,7 @@ from ..errors import BadInput
 from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
 from ..text.validate import MAX_TEXT_CHARS, replace_unstorable
-from ..types import Budget, ConsentState, Role
+from ..types import Budget, ConsentState, ReviewChoice, Role
 from ..user import User
 from .gate import Grant
 from .routing import UserName
@@ -257,6 +257,15 @@ class SubjectMergeBody(Body):
     model_config = _with_example({"into": "pet-42", "dry_run": True})
     into: Name
     dry_run: bool = False
+
+
+class Review(Body):
+    """A decision about candidates that wait for the user; `value` is what is right instead, of one that is accepted."""
+
+    model_config = _with_example({"ids": ["0f343b0931126a20f133d67c"], "choice": "accept"})
+    ids: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], Field(min_length=1, max_length=100)]
+    choice: ReviewChoice
+    value: Annotated[str, Field(min_length=1)] | None = None
 
 
 class ConsentChoice(Body):

@@ -34,6 +34,7 @@ from .schemas import (
     PromptText,
     PromptUserDep,
     PromptVersionNumber,
+    Review,
     SearchRequest,
     SubjectMergeBody,
     SubjectNamesBody,
@@ -163,10 +164,17 @@ def history_list(
 
 
 @table.add("GET", ONE + "/rejected", USER, door=User.rejected)
-def rejected_list(user: UserDep, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
-    """List rejected facts, newest first, each with its reason."""
-    rejected, last = user.rejected_page(limit=limit, after=parse_position(cursor, int, str, str, int, str))
+def rejected_list(user: UserDep, waiting: bool = False, cursor: Cursor = None, limit: Limit = 100) -> Page[Rejected]:
+    """List rejected facts, newest first, each with its reason; with `waiting` what the user is asked about instead."""
+    after = parse_position(cursor, int, str, str, int, str)
+    rejected, last = user.rejected_page(limit=limit, after=after, waiting=waiting)
     return Page(data=rejected, next_cursor=None if last is None else encode_cursor(last))
+
+
+@table.add("POST", ONE + "/rejected/review", WHOLE_USER, door=User.review)
+def rejected_review(user: UserDep, body: Review) -> list[FactChange]:
+    """Accept or dismiss what waits for the user, or let it wait again."""
+    return user.review(**body.model_dump())
 
 
 @table.add("GET", ONE + "/story", USER, door=User.story)

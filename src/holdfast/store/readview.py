@@ -333,17 +333,21 @@ class ReadView:
             for fact_id, kind, key, value, text in self._run("past_facts_about")
         ]
 
-    def rejected(self, *, limit: int = 100) -> list[Rejected]:
-        """Return the newest rejected candidates of the scope's conversation, or of all it can see."""
-        return self.rejected_page(limit=limit)[0]
+    def rejected(self, *, limit: int = 100, only: str = "") -> list[Rejected]:
+        """Return the newest rejected candidates of the scope's conversation, or of all it can see; see `rejected_page`."""
+        return self.rejected_page(limit=limit, only=only)[0]
 
     def rejected_page(
-        self, *, limit: int, after: RejectedPosition | None = None
+        self, *, limit: int, after: RejectedPosition | None = None, only: str = ""
     ) -> tuple[list[Rejected], RejectedPosition | None]:
-        """Return rejected candidates, newest first, behind *after*; and the position of the last one if there are more."""
+        """
+        Return rejected candidates, newest first, behind *after*; and the position of the last one if there are more.
+
+        *only* is ``waiting`` for those that the user is asked about, ``refused`` for those that nobody accepted.
+        """
         position = _named("before", ("at", "conversation", "subject", "seq", "id"), after or _NEWEST)
         limit = min(max(0, limit), EVERYTHING - 1)
-        found = self._run("rejected", limit=limit + 1, **position)
+        found = self._run("rejected", limit=limit + 1, only=only, **position)
         page = found[:limit]
         last = None
         if page and len(found) > limit:

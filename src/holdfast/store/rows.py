@@ -302,8 +302,8 @@ def summary_columns(row: Summary, doc_number: int) -> dict[str, Any]:
 
 def rejected(row: Row) -> Rejected:
     """Parse a row of ``rejected``."""
-    conversation, claim, reason, recorded_at, *_ = row
-    return Rejected(Candidate(**json.loads(claim)), reason, conversation, from_ms(recorded_at))
+    conversation, claim, reason, recorded_at, subject, _, id_ = row
+    return Rejected(Candidate(**json.loads(claim)), reason, conversation, from_ms(recorded_at), id_, subject)
 
 
 def claim_columns(candidate: Candidate) -> dict[str, Any]:

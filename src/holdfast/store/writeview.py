@@ -17,7 +17,7 @@ from typing import Self
 from ..clock import new_id, to_ms
 from ..errors import Conflict, NotFound
 from ..scope import SELF, Scope
-from ..types import Candidate, Evidence, Job, Story, StoryLine, Summary
+from ..types import WAITING, Candidate, Evidence, Job, Rejected, Story, StoryLine, Summary
 from . import rows
 from .changes import ERASED, REVISIONS, ChangeLog
 from .port import Driver
@@ -292,6 +292,14 @@ class WriteView(ReadView):
         """Keep a refused candidate of the scope's conversation; the same one twice is kept once."""
         self._place()
         self._run("add_rejected", reason=reason, recorded_at=now_ms, **rows.claim_columns(candidate))
+        if reason == WAITING:
+            self._changes.note("fact.waiting", self._here)
+
+    def decide_rejected(self, one: Rejected, reason: str) -> None:
+        """Change the reason of a candidate that was held back for the user."""
+        here = self.at(one.home, one.conversation)
+        here._run("decide_rejected", reason=reason, seq=one.candidate.seq, id=one.id)
+        self._changes.note("fact.waiting", here._here)
 
     def add_summary(self, row: Summary, doc: int, covered: Sequence[int], *, live: bool = True) -> None:
         """

@@ -172,6 +172,36 @@ def restore(
     return 0
 
 
+def review(
+    options: SubjectOptions,
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="From `holdfast facts --waiting`.")],
+    dismiss: Annotated[bool, typer.Option("--dismiss", help="Do not believe it.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Let it wait again: undoes either.")] = False,
+    value: Annotated[str | None, typer.Option("--value", help="Accept one with this value instead.")] = None,
+) -> int:
+    """
+    Accept what waits for a decision, or dismiss it.
+
+    With the setting `ask_before_learning`, what is read from a chat waits until somebody accepts it.
+
+    \b
+    Examples:
+      holdfast review 0f343b0931126a20f133d67c
+      holdfast review 0f343b0931126a20f133d67c --value Lisbon
+      holdfast review 0f343b0931126a20f133d67c 5ce0e9a56015fec5aadfa328 --dismiss
+    """
+    if dismiss and (wait or value is not None):
+        raise usage_error("--dismiss goes without --wait and --value", "leave one of them out")
+    with options.open() as memory:
+        owner = options.owner(memory)
+        changes = owner.review(ids, "wait" if wait else "dismiss" if dismiss else "accept", value=value)
+        if options.as_json:
+            print_json(to_json(changes))
+            return 0
+        Screen().columns([change_row(change) for change in changes])
+    return 0
+
+
 def _print_change(change: FactChange, user: User, options: SubjectOptions) -> None:
     """
     Print the change, and the value that became active again.

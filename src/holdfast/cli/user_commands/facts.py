@@ -30,6 +30,9 @@ def facts(
     quotes: Annotated[bool, typer.Option(help="Show the quote behind each fact.")] = True,
     ids: Annotated[bool, typer.Option("--ids", help="Show the id of each fact.")] = False,
     rejected: Annotated[bool, typer.Option("--rejected", help="Show rejected candidates, and why.")] = False,
+    waiting: Annotated[
+        bool, typer.Option("--waiting", help="Show what waits for a decision; see `holdfast review`.")
+    ] = False,
     archived: Annotated[bool, typer.Option("--archived", help="Show archived facts.")] = False,
     conversation: Annotated[
         list[str] | None,
@@ -54,7 +57,8 @@ def facts(
     at = parse_time(as_of, "--as-of") if as_of else None
     with options.open() as memory:
         owner = options.owner(memory)
-        candidates = owner.rejected(limit=1000) if rejected else []
+        rejected = rejected or waiting
+        candidates = owner.rejected(limit=1000, waiting=waiting) if rejected else []
         where = {"conversation": conversation or None, "start_seq": first, "end_seq": last}
         found = owner.facts(category, as_of=at, archived=archived, **where) if not rejected else []  # type: ignore[arg-type]
         if options.as_json:
@@ -62,7 +66,7 @@ def facts(
             return 0
         screen, finder = Screen(), QuoteFinder(memory, options)
         if rejected:
-            _show_rejected(screen, candidates, finder)
+            _show_rejected(screen, candidates, finder, waiting=waiting)
             return 0
         if archived and not found:
             screen.line("no facts are archived")
@@ -196,14 +200,19 @@ def _history_row(fact: Fact, with_id: bool) -> list[Piece]:
     return [mark, *([(fact.id, QUIET)] if with_id else []), valid_time(fact), words, (ended + quote, QUIET)]
 
 
-def _show_rejected(screen: Screen, found: list[Rejected], finder: QuoteFinder) -> None:
+def _show_rejected(screen: Screen, found: list[Rejected], finder: QuoteFinder, *, waiting: bool = False) -> None:
     if not found:
-        screen.line("no candidates were rejected")
+        screen.line("nothing waits" if waiting else "no candidates were rejected")
     for item in found:
         claim = item.candidate
         label = " ".join(part for part in (claim.category, claim.key) if part) or claim.kind
         screen.line()
-        screen.line((label, NAME), ": ", claim.value or claim.text, (f"   rejected: {item.reason}", BAD))
+        screen.line(
+            (label, NAME),
+            ": ",
+            claim.value or claim.text,
+            (f"   {item.id}" if waiting else f"   rejected: {item.reason}", QUIET if waiting else BAD),
+        )
         quote, message = finder.rejected(item)
         show_quote(screen, quote, message)
 

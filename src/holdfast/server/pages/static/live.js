@@ -3,7 +3,7 @@
 import { announce, held, idle, refresh, say, titleOf } from "./sections.js";
 
 const KINDS = [
-  "message.added", "message.edited", "message.rated", "message.deleted", "fact.added", "fact.confirmed", "fact.changed", "fact.replaced",
+  "message.added", "message.edited", "message.rated", "message.deleted", "fact.added", "fact.waiting", "fact.confirmed", "fact.changed", "fact.replaced",
   "fact.corrected", "fact.ended", "fact.forgotten", "summary.made", "summary.stale", "summary.removed",
   "episode.added", "episode.removed", "job.queued", "job.running", "job.progress", "job.done", "job.failed", "job.cancelled",
   "consent.changed", "prompt.changed", "subject.changed", "erased",

@@ -265,7 +265,7 @@ ON CONFLICT (org, user_id, bot, subject, fact, home, conversation, seq, start) D
 RETURNING seq;
 
 -- name: rejected
--- A null subject or conversation means all of them.
+-- A null subject or conversation means all of them, and so does an empty kind.
 SELECT conversation, claim, reason, recorded_at, subject, seq, id
   FROM rejected
  WHERE org = :org AND user_id = :user_id AND bot = :bot
@@ -273,6 +273,9 @@ SELECT conversation, claim, reason, recorded_at, subject, seq, id
    AND (CAST(:conversation AS text) IS NULL OR conversation = :conversation)
    AND (recorded_at, conversation, subject, seq, id)
      < (:before_at, :before_conversation, :before_subject, :before_seq, :before_id)
+   AND (CAST(:only AS text) = ''
+        OR (CAST(:only AS text) = 'waiting' AND substr(reason, 1, 7) = 'waiting')
+        OR (CAST(:only AS text) = 'refused' AND substr(reason, 1, 7) <> 'waiting' AND substr(reason, 1, 8) <> 'accepted'))
  ORDER BY recorded_at DESC, conversation DESC, subject DESC, seq DESC, id DESC
  LIMIT :limit;
 
@@ -280,3 +283,9 @@ SELECT conversation, claim, reason, recorded_at, subject, seq, id
 INSERT INTO rejected (org, user_id, bot, subject, conversation, seq, id, reason, claim, recorded_at)
 VALUES (:org, :user_id, :bot, :subject, :conversation, :seq, :id, :reason, :claim, :recorded_at)
 ON CONFLICT (org, user_id, bot, subject, conversation, seq, id) DO NOTHING;
+
+-- name: decide_rejected
+UPDATE rejected
+   SET reason = :reason
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND subject = :subject AND conversation = :conversation AND seq = :seq AND id = :id;
