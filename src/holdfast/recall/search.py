@@ -690,7 +690,7 @@ def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
     for message, fact_id in past:
         note = replacement(fact_id)
         after = (message[0], message[1], message[2] + 1)
-        echoes = note and after in said and _repeats(said[after], view.fact(fact_id))
+        echoes = note and after in said and _repeats(said[after], view.fact(fact_id, evidence=False))
         for key in (message, after) if echoes else (message,):
             if note and note not in notes.setdefault(key, []):
                 notes[key].append(note)
@@ -781,11 +781,14 @@ def _said_replaced(
 
 def _replacement(view: ReadView, chosen: Sequence[ConsentRow], ends: dict[str, tuple[Fact, bool]], fact_id: str) -> str:
     """Return what is believed in place of a past fact; empty where that is unknown, paused or the same again."""
-    row = view.fact(fact_id)
+    row = view.fact(fact_id, evidence=False)
     if row is None:
         return ""
     newest, path = row.fact, []
-    while newest.id not in ends and newest.superseded_by and (after := view.fact(newest.superseded_by)):
+    while newest.id not in ends and newest.superseded_by:
+        after = view.fact(newest.superseded_by, evidence=False)
+        if after is None:
+            break
         path.append(newest)
         newest = after.fact
     newest, replaced = ends.get(newest.id, (newest, False))

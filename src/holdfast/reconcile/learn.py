@@ -139,11 +139,15 @@ def learn(
 
 def hold_back(view: WriteView, claims: Sequence[Claim], registry: Registry, now_ms: int) -> list[Claim]:
     """Let new claims wait for the user's decision; return those that only confirm what is believed, or end nothing."""
-    decided = [one for one in view.rejected(limit=2**62) if one.reason == DISMISSED or one.reason.startswith(ACCEPTED)]
+    decided = [one.candidate for one in view.rejected(limit=2**62) if one.reason.startswith((DISMISSED, ACCEPTED))]
     known = list[Claim]()
+    stated = {(c.candidate.seq, c.candidate.category, c.candidate.value) for c in claims if c.candidate.op == "assert"}
     for claim in claims:
         meant = at_known_address(view, claim, registry)
         candidate = meant.candidate
+        place = (candidate.seq, candidate.category, candidate.value)
+        if candidate.op == "retract" and candidate.value and place in stated:
+            continue  # "I don't like sushi any more" is one question: to accept the dislike ends the other
         live = [row for row in view.all_facts_in(candidate.subject, candidate.category) if row.fact.live]
         if candidate.op == "assert":
             new = not any(states_claim(row, meant) for row in live)
@@ -153,10 +157,9 @@ def hold_back(view: WriteView, claims: Sequence[Claim], registry: Registry, now_
             known.append(claim)
             if candidate.op == "retract":
                 _end_waiting(view, candidate)
-        elif not any(
-            one.candidate.seq == candidate.seq and says_same(one.candidate, claim.candidate) for one in decided
-        ):
+        elif not any(one.seq == candidate.seq and says_same(one, claim.candidate) for one in decided):
             view.add_rejected(claim.candidate, WAITING, now_ms)
+            decided.append(claim.candidate)
     return known
 
 

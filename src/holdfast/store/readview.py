@@ -258,10 +258,11 @@ class ReadView:
             [row[:-1] for row in self._run("facts_said_here", **self._visible(), **args, **bounds)]
         )
 
-    def fact(self, fact_id: str) -> FactRow | None:
-        """Return one fact that the scope may see, live or past."""
-        found = self._facts_with_evidence(self._run("fact", id=fact_id, **self._visible()))
-        return found[0] if found else None
+    def fact(self, fact_id: str, *, evidence: bool = True) -> FactRow | None:
+        """Return one fact that the scope may see, live or past; with ``evidence=False`` without its quotes."""
+        found = self._run("fact", id=fact_id, **self._visible())
+        quotes = self._evidence_of(found) if evidence else {}
+        return rows.fact(found[0], quotes) if found else None
 
     def expired(self, now_ms: int) -> set[str]:
         """Ids of the user's live facts, of all subjects, whose own words set an end that has passed."""

@@ -87,7 +87,9 @@ class Dashboard(Browser):
         return [text.removeprefix("user ") for text in found]
 
     def context(self, query: str) -> str:
-        return "\n".join(texts(r'<pre class="wrap">(.*?)</pre>', self._get(self.TALK, query=query)))
+        return "\n".join(
+            texts(r'<pre class="wrap"[^>]*>(.*?)</pre>', self._get(self.TALK, query=query, shown="messages"))
+        )
 
     def correct(self, fact: str, value: str) -> None:
         self._mend("correct", fact, value=value)

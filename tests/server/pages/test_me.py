@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
+from html import unescape
 
 import pytest
 
+from holdfast.config import reload_config
 from holdfast.server.pages.me import LANGUAGES, TEXT_FOLDER, load_texts, undo_correction
 from holdfast.types import FactChange
 from holdfast.user import User
@@ -374,3 +377,79 @@ def test_operators_pages_stay_in_english(sign_in, memory):
     memory.conversation("c", user="ana").record("I live in Porto.")
     assert '<html lang="en">' in sign_in().get("/dashboard/users/ana", headers={"Accept-Language": "ar"}).text
     assert '<html lang="ar" dir="rtl">' in sign_in(None).get("/sign-in", headers={"Accept-Language": "ar"}).text
+
+
+@pytest.fixture
+def asked(memory):
+    reload_config(memory.config, replace(memory.config, ask_before_learning=True))
+    memory.conversation("c", user="ana").record("I live in Porto, and I'm vegetarian.", "Noted.")
+    memory.digest()
+    return memory.user("ana")
+
+
+def waiting(user):
+    return {one.candidate.text: one.id for one in user.rejected(waiting=True)}
+
+
+def section(page, name):
+    text = page.text.partition(f'id="{name}"')[2].partition("</section>")[0]
+    return " ".join(unescape(re.sub(r"<[^>]*>", " ", text.partition(">")[2])).split())
+
+
+DESKS = {"/me": ("user", {"user": "ana"}), "/dashboard/users/ana": ("operator", {})}
+
+
+@pytest.mark.parametrize("path", DESKS)
+def test_what_was_read_waits_for_a_decision(asked, sign_in, path):
+    role, whose = DESKS[path]
+    desk = sign_in(role, **whose)
+
+    def decide(do, *ids, **more):
+        return desk.post(path, data={"do": do, **{f"ask-{one}": "1" for one in ids}, **more})
+
+    page, ids = desk.get(path), waiting(asked)
+    assert "Lives in Porto." in section(page, "review")
+    assert "I live in Porto" in section(page, "review")
+    assert "Lives in Porto." not in section(page, "facts")
+
+    page = decide("accept", ids["Lives in Porto."])
+    assert "Lives in Porto." in section(page, "facts")
+    assert "Lives in Porto." not in section(page, "review")
+    assert "Undo" in section(page, "said")
+
+    page = decide("wait", ids["Lives in Porto."])
+    assert "Lives in Porto." in section(page, "review")
+    assert asked.facts() == []
+
+    decide("accept", ids["Lives in Porto."], value="Faro")
+    assert [fact.text for fact in asked.facts()] == ["Lives in Faro."]
+    decide("wait", ids["Lives in Porto."])
+    page = decide("dismiss", *ids.values())  # several at once
+    assert "Undo" in section(page, "said")
+    assert waiting(asked) == {}
+    decide("wait", *ids.values())
+    assert waiting(asked) == ids
+    assert decide("accept").status_code == 422
+    assert "Nothing changed" in section(decide("accept", "0" * 24), "said")
+
+
+def test_a_question_names_what_would_give_way_and_shows_words_as_words(asked, memory, sign_in):
+    asked.review([*waiting(asked).values()], "accept")
+    memory.conversation("c", user="ana").record("I live in Faro now. My dog is called <b>Rex</b>.", "Noted.")
+    memory.digest()
+    page = sign_in("user", user="ana").get("/me")
+
+    assert "Instead of: Lives in Porto." in section(page, "review")
+    assert "<b>Rex" not in page.text
+    memory.conversation("c", user="ana").record("I'm not vegetarian any more.", "Noted.")
+    memory.digest()
+    assert "“Is vegetarian.” no longer holds" in section(sign_in("user", user="ana").get("/me"), "review")
+
+
+def test_nobody_decides_for_another(asked, memory, sign_in):
+    ids = waiting(asked)
+    page = sign_in("user", user="ben").post("/me", data={"do": "accept", f"ask-{ids['Lives in Porto.']}": "1"})
+
+    assert page.status_code == 200
+    assert waiting(asked) == ids
+    assert "Porto" not in page.text

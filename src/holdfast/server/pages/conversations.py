@@ -668,13 +668,14 @@ def context_panel(request: Request, chat: Conversation) -> dict[str, Any]:
     query, budget = request.query_params.get("query", "").strip(), query_number(request, "budget")
     against = query_number(request, "against")
     panel: dict[str, Any] = {"query": query, "budget": budget, "against": against}
-    panel |= {"found": None, "sections": [], "raw": "", "other": None}
+    shown = request.query_params.get("shown", "")
+    panel |= {"found": None, "sections": [], "raw": "", "other": None, "shown": shown}
     wanted = request.headers.get("x-fragment", "context").split()
     if "context" not in wanted or "query" not in request.query_params:
         return panel
     budget = budget if budget and budget > 0 else None
     found = chat.context(query or None, budget_tokens=budget, note=False)
-    raw = _as_text(json.dumps(found.to_dict(), ensure_ascii=False, indent=1))
+    raw = _as_text(json.dumps(found.to_dict(), ensure_ascii=False, indent=1)) if shown == "json" else ""
     panel |= {"found": found, "sections": [_section_rows(found, section) for section in found.sections], "raw": raw}
     earlier = _earlier_question(chat, against)
     if earlier is not None:

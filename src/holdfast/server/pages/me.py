@@ -30,7 +30,17 @@ from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt
 from ...scope import SELF
 from ...text.validate import replace_unstorable
-from ...types import BY_HAND_CONVERSATION, Fact, FactChange, Role, Story, Subject
+from ...types import (
+    BY_HAND_CONVERSATION,
+    Candidate,
+    Fact,
+    FactChange,
+    Rejected,
+    ReviewChoice,
+    Role,
+    Story,
+    Subject,
+)
 from ...user import User
 from ..jobs import Tasks, TasksDep
 from ..routing import RouteTable
@@ -46,6 +56,7 @@ PROMPT_FORMS = frozenset(("prompt", "prompt-reset"))
 MAX_WORDS = 200  # characters of a search
 MOST_FACTS = 100  # active ones on one page
 MOST_EARLIER = 10  # that are listed below the fact that replaced them
+ASK = "ask-"  # before the id of what waits for a decision
 PICK = "pick-"  # before the id of a fact, the name of its box
 MAX_PICKED = 100
 EVENTS_READ, MOST_CHANGES = 300, 20
@@ -60,6 +71,11 @@ CHANGE_KINDS = (
     "consent.changed",
     "erased",
 )
+DECISIONS: dict[str, tuple[ReviewChoice, str]] = {
+    "accept": ("accept", "accepted"),
+    "dismiss": ("dismiss", "dismissed"),
+    "wait": ("wait", "waiting"),
+}
 OWNER: frozenset[Role] = frozenset(("user",))
 
 
@@ -77,7 +93,7 @@ def me_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDe
     """Apply a posted form; an erasure answers with its receipt."""
     speak(request)
     if form["do"] == "language":
-        answer = see_other(here(request, done=None, undo=None, made=None, why=None))
+        answer = see_other(here(request, done=None, undo=None, made=None, why=None, asked=None))
         if form["language"] in LANGUAGES:
             answer.set_cookie(LANGUAGE_COOKIE, form["language"], max_age=365 * 86_400, path="/", samesite="lax")
         return answer
@@ -102,6 +118,8 @@ def _apply(request: Request, caller: Caller, tasks: Tasks, form: Form) -> Respon
         if do == "forget-all" and form["word"].strip().casefold() != word.casefold():
             raise HTTPException(422, said("done.word", word=word))
         return _page(request, caller, receipt=ERASING[do](user, form))
+    if do in DECISIONS:
+        return see_other(here(request, **decide_waiting(user, form)))
     if do not in CHANGING:
         raise HTTPException(422, "Unknown action")
     return see_other(here(request, **CHANGING[do](caller, form)))
@@ -186,6 +204,8 @@ def _page(
         found=len(shown),
         known=len(live),
         several=several,
+        **waiting_questions(user, live),
+        decided=[one for one in query.get("asked", "").split(",") if one][:MAX_PICKED],
         changes=recent_changes(user, ever),
         archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         stories=stories_of(user, () if grant.subject else user.subjects()),
@@ -211,6 +231,80 @@ def matching_facts(facts: Sequence[Fact], words: str) -> list[Fact]:
     """Return the facts that contain every word."""
     wanted = words.casefold().split()
     return [fact for fact in facts if all(word in fact.text.casefold() for word in wanted)]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingQuestion:
+    """What waits for a decision: its words, the newest message that says so, and the fact that it would replace."""
+
+    ids: tuple[str, ...]
+    text: str
+    value: str
+    ends: bool
+    quote: str
+    home: str
+    conversation: str
+    seq: int
+    instead: str
+
+
+def waiting_questions(user: User, live: Sequence[Fact]) -> dict[str, Any]:
+    """Return what waits, newest first and once for the same words, and whether more does than one page shows."""
+    rows, last = user.rejected_page(limit=MAX_PICKED, waiting=True)
+    groups: dict[tuple[str, ...], list[Rejected]] = defaultdict(list)
+    for row in rows:
+        said = row.candidate
+        words = said.value if said.kind == "attribute" else said.text
+        groups[said.op, said.kind, said.subject, said.category, said.key, words.casefold()].append(row)
+    asked, texts = [], load_texts("me")
+    for same in groups.values():
+        said = same[0].candidate
+        value = said.text if said.kind != "attribute" else said.key.replace("_", " ")
+        value = said.value if said.kind == "attribute" and said.value != "true" else value
+        instead = next((fact.text for fact in live if _gives_way(fact, said)), "")
+        ended = next((fact.text for fact in live if said.op == "retract" and _would_end(fact, said)), "")
+        words = texts("review.ends", text=ended) if ended else said.text
+        place = (same[0].home, same[0].conversation, said.seq)
+        ids = tuple(row.id for row in same)
+        asked.append(WaitingQuestion(ids, words, value, said.op == "retract", said.quote, *place, instead))
+    return {"asked": asked, "more_asked": last is not None}
+
+
+def _gives_way(fact: Fact, said: Candidate) -> bool:
+    """Return whether a fact would end if *said* was accepted, because one value can hold there."""
+    if (said.op, said.kind, fact.kind) != ("assert", "attribute", "attribute") or fact.cardinality == "multi":
+        return False
+    key = fact.cardinality == "exclusive" or fact.key == said.key
+    return key and (fact.subject, fact.category) == (said.subject, said.category)
+
+
+def _would_end(fact: Fact, said: Candidate) -> bool:
+    """Return whether a fact is the one that *said* declares over."""
+    place = (fact.kind, fact.subject, fact.category, fact.key) == (said.kind, said.subject, said.category, said.key)
+    return place and said.value.casefold() in ("", fact.value.casefold())
+
+
+def decide_waiting(user: User, form: Form) -> Done:
+    """
+    Accept or dismiss what a form names, or let it wait again; return the query of the page that follows.
+
+    Raises:
+        HTTPException: 422: it names nothing, or too much.
+    """
+    ids = [name.removeprefix(ASK) for name in form if name.startswith(ASK)]
+    if not 0 < len(ids) <= MAX_PICKED:
+        raise HTTPException(422, load_texts("me")("several.wrong", most=MAX_PICKED))
+    choice, done = DECISIONS[form["do"]]
+    value = form.get("value", "").strip() or None
+    try:
+        changes = user.review(ids, choice, value=value if choice == "accept" and len(ids) == 1 else None)
+    except NotFound:  # its message was erased meanwhile
+        return _done("gone")
+    refused = [change for change in changes if choice == "accept" and change.op == "rejected"]
+    refused += [change for change in changes if change.reason.startswith("accepted-already")]
+    if len(refused) == len(changes):
+        return _done("refused", why=refused[0].reason.partition(":")[0])
+    return {**_done(done), "asked": ",".join(ids) if choice != "wait" else None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +459,7 @@ Done = dict[str, str | None]
 
 
 def _done(done: str, *, undo: str | None = None, made: str | None = None, why: str | None = None) -> Done:
-    return {"done": done, "undo": undo, "made": made, "why": why}
+    return {"done": done, "undo": undo, "made": made, "why": why, "asked": None}
 
 
 def _change_result(change: FactChange, done: str, *, undo: str | None = None) -> Done:

@@ -41,7 +41,10 @@ from .layout import (
 from .lists import list_file, wanted_file
 from .me import (
     ARCHIVED,
+    DECISIONS,
+    MAX_PICKED,
     FactConflict,
+    decide_waiting,
     editable_value,
     fact_conflict,
     facts_page,
@@ -51,6 +54,7 @@ from .me import (
     matching_facts,
     stories_of,
     undo_correction,
+    waiting_questions,
 )
 
 table = RouteTable()
@@ -75,6 +79,10 @@ NOTICES = {
     "opted-in": "Memory is on.",
     "never": "Nothing new about this will be remembered.",
     "allowed": "This may be remembered again.",
+    "accepted": "Accepted. The next context uses it.",
+    "dismissed": "Dismissed. It is not remembered.",
+    "waiting": "It waits for a decision again.",
+    "gone": "Nothing changed: it is not there any more.",
     "refused": "Not stored: memory is off or paused, or the user asked never to remember this.",
 }
 
@@ -185,9 +193,12 @@ def fact_change(request: Request, caller: CallerDep, owner: UserDep, user: UserN
 
 def _changed(request: Request, owner: User, form: Form) -> Response:
     """Apply a form; where it can be undone, the page that follows has Undo beside the notice."""
+    if form["do"] in DECISIONS:
+        result = decide_waiting(owner, form)
+        return see_other(here(request, done=result["done"], asked=result["asked"], undo=None, made=None))
     said, change = _change(owner, form)
     if form["do"] not in UNDONE or change is None:
-        return see_other(here(request, done=None, undo=None, made=None), said=said)
+        return see_other(here(request, done=None, undo=None, made=None, asked=None), said=said)
     made = change.fact.id if change.fact is not None else None
     return see_other(here(request, done=said, undo=form["fact"], made=made))
 
@@ -195,9 +206,12 @@ def _changed(request: Request, owner: User, form: Form) -> Response:
 def _done(request: Request, conflict: FactConflict | None) -> dict[str, Any]:
     """Return the values of the `said` section: a conflict, or what was done last and how it is undone."""
     done, undo = request.query_params.get("done", ""), request.query_params.get("undo", "")
-    done = "" if conflict or not undo else NOTICES.get(done, "")
+    asked = [one for one in request.query_params.get("asked", "").split(",") if one][:MAX_PICKED]
+    decided = done in ("waiting", "gone", "refused") or asked
+    done = "" if conflict or not (undo or decided) else NOTICES.get(done, "")
     made = request.query_params.get("made", "")
-    return {"conflict": conflict, "done": done, "undo": undo, "made": made, "status": 409 if conflict else 200}
+    status = 409 if conflict else 200
+    return {"conflict": conflict, "done": done, "undo": undo, "made": made, "decided": asked, "status": status}
 
 
 def _render_user(
@@ -233,6 +247,7 @@ def _render_user(
         stories=stories_of(owner, () if grant.subject else known),
         archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
+        **waiting_questions(owner, owner.facts()),
         happened=_recent_events(owner),
         conversations=named_conversations(owner),
         homes={state.conversation: state.subject for state in owner.overview()},

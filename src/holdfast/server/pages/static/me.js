@@ -1,12 +1,13 @@
-// /me: how many facts are chosen, and the focus to the question about them.
+// /me and the page of a user: how many are chosen, and the focus to the question about them.
 
 function told() {
-  const place = document.querySelector("[data-picked]");
-  if (!place) return;
-  const count = document.querySelectorAll(".pick:checked").length;
-  const words = count === 0 ? place.dataset.none : count === 1 ? place.dataset.one : place.dataset.many;
-  place.textContent = words.replace("{count}", count);
-  document.getElementById("several-form").toggleAttribute("data-dirty", count > 0); // a live update would undo the choice
+  for (const form of document.querySelectorAll("form.several")) {
+    const count = document.querySelectorAll(`.pick[form="${form.id}"]:checked`).length;
+    form.toggleAttribute("data-dirty", count > 0); // a live update would undo the choice
+    const place = form.querySelector("[data-picked]");
+    const words = place && (count === 0 ? place.dataset.none : count === 1 ? place.dataset.one : place.dataset.many);
+    if (place) place.textContent = words.replace("{count}", count);
+  }
 }
 
 document.addEventListener("change", (event) => {
