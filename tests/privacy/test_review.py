@@ -260,7 +260,7 @@ def test_facts_of_a_conversation_stay_its_own(memory, clock):
 def test_every_way_in_decides_the_same(clock, tmp_path, served, capsys):
     path = tmp_path / "asking.db"
     with Memory(path, embedder=None, clock=clock, config=Config(ask_before_learning=True)) as memory:
-        say(memory, clock, "I live in Porto, and I'm vegetarian. My dog is called Rex.")
+        say(memory, clock, "I live in Porto, and I'm vegetarian.", "I'm allergic to peanuts.")
         ids = waiting(memory)
         home, diet = ids["Lives in Porto."], ids["Is vegetarian."]
         with served(memory) as address, Client(address, key=memory.admin.keys.create("user", user=USER).key) as client:
@@ -279,13 +279,13 @@ def test_every_way_in_decides_the_same(clock, tmp_path, served, capsys):
         assert believed(memory) == ["Lives in Faro."]
     words = ("--store", keeping.address(path), "--user", USER)
     assert main(["facts", "--waiting", "--json", *words]) == 0
-    (dog,) = json.loads(capsys.readouterr().out)
+    (nuts,) = json.loads(capsys.readouterr().out)
     assert main(["facts", "--waiting", *words]) == 0
-    assert dog["id"] in capsys.readouterr().out
-    assert main(["review", dog["id"], *words]) == 0
-    assert "Rex" in capsys.readouterr().out
-    assert main(["review", dog["id"], "--dismiss", "--wait", *words]) == 2
-    assert main(["review", dog["id"], "--wait", *words]) == 0
+    assert nuts["id"] in capsys.readouterr().out
+    assert main(["review", nuts["id"], *words]) == 0
+    assert "peanuts" in capsys.readouterr().out
+    assert main(["review", nuts["id"], "--dismiss", "--wait", *words]) == 2
+    assert main(["review", nuts["id"], "--wait", *words]) == 0
     assert main(["review", "nothing", *words]) == 1
     capsys.readouterr()
     assert main(["facts", "--json", *words]) == 0

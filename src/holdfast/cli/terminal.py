@@ -45,6 +45,7 @@ COMMAND_HINTS = {
     "load() lists the messages with their numbers": "`holdfast messages` shows them with their numbers",
     "load() shows who said what": "`holdfast messages` shows who said what",
     "load(abandoned=True) lists them": "`holdfast messages` shows those that are not left behind",
+    "rejected(waiting=True) lists them": "`holdfast facts --waiting` lists them",
     "load() lists them": "`holdfast messages` shows them with their numbers",
     "opt_in() first": "run `holdfast opt-in` first",
     "pass what export() returned": "name a file that `holdfast export` wrote",

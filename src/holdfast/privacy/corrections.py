@@ -418,7 +418,7 @@ class Corrections:
         """Accept or dismiss candidates that wait for the user, or let them wait again; see `User.review`."""
         waiting = self.store.read(scope, lambda view: {one.id: one for one in view.rejected(limit=2**62)})
         if missing := [one for one in ids if one not in waiting]:
-            raise NotFound(f"nothing waits as {missing[0]!r} here", hint="rejected(waiting=True) lists what does")
+            raise NotFound(f"nothing waits as {missing[0]!r} here", hint="rejected(waiting=True) lists them")
         changes = []
         for one in dict.fromkeys(ids):
             texts = [value or waiting[one].candidate.text] if waiting[one].candidate.kind == "statement" else []
@@ -432,7 +432,7 @@ class Corrections:
         rows = view.rejected(limit=2**62)
         chosen = next((one for one in rows if one.id == id_), None)
         if chosen is None:
-            raise NotFound(f"nothing waits as {id_!r} here", hint="rejected(waiting=True) lists what does")
+            raise NotFound(f"nothing waits as {id_!r} here", hint="rejected(waiting=True) lists them")
         accepted = chosen.reason.startswith(ACCEPTED)
         if not (accepted or chosen.reason in (WAITING, DISMISSED)):
             raise _Refused(chosen.reason)

@@ -781,14 +781,11 @@ def _said_replaced(
 
 def _replacement(view: ReadView, chosen: Sequence[ConsentRow], ends: dict[str, tuple[Fact, bool]], fact_id: str) -> str:
     """Return what is believed in place of a past fact; empty where that is unknown, paused or the same again."""
-    row = view.fact(fact_id, evidence=False)
-    if row is None:
+    look = partial(view.fact, evidence=False)
+    if (row := look(fact_id)) is None:
         return ""
     newest, path = row.fact, []
-    while newest.id not in ends and newest.superseded_by:
-        after = view.fact(newest.superseded_by, evidence=False)
-        if after is None:
-            break
+    while newest.id not in ends and newest.superseded_by and (after := look(newest.superseded_by)):
         path.append(newest)
         newest = after.fact
     newest, replaced = ends.get(newest.id, (newest, False))

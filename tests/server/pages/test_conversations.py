@@ -307,11 +307,15 @@ def test_one_chats_here_with_a_typed_reply_a_stub_or_the_model(sign_in, told):
 
 
 def test_the_context_is_shown_as_json_letter_by_letter(sign_in, told):
-    page = sign_in().get(f"{ONE}?query=What+should+I+cook%3F").text
+    browser = sign_in()
+    page = browser.get(f"{ONE}?query=What+should+I+cook%3F&shown=json").text
     raw = json.loads(unescape(re.search(r'<pre class="wrap json"[^>]*>(.*?)</pre>', page, re.DOTALL)[1]))
 
     expected = told.context("What should I cook?", note=False).to_dict()
     assert raw == json.loads(json.dumps(expected))
+    alone = browser.get(f"{ONE}?query=What+should+I+cook%3F").text
+    assert "<pre" not in alone  # it is long, and few look at it
+    assert "shown=json" in alone
 
 
 def test_the_context_stands_beside_that_for_an_earlier_question(sign_in, told):
