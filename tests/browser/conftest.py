@@ -72,17 +72,19 @@ def sites() -> Iterator[Callable[[str], Site]]:
         yield site
 
 
-@pytest.fixture
-def fresh() -> Iterator[Site]:
-    """The rich story, told anew for one test."""
-    with opened() as memory, serve(memory, rich(memory)) as site:
-        yield site
-
-
 @pytest.fixture(scope="session")
 def contexts(chromium: Browser) -> dict[tuple[str, str, str], Visitor]:
     """Who has signed in where; their contexts end with the browser."""
     return {}
+
+
+@pytest.fixture
+def fresh(contexts: dict[tuple[str, str, str], Visitor]) -> Iterator[Site]:
+    """The rich story, told anew for one test."""
+    with opened() as memory, serve(memory, rich(memory)) as site:
+        yield site
+        for name in [name for name in contexts if name[0] == site.origin]:
+            contexts.pop(name).context.close()  # a later site may have the same port
 
 
 def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, str], **options: Any) -> Visitor:
