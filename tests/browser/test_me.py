@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from datetime import timedelta
 
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
 from holdfast import Memory
+from holdfast.config import reload_config
 from holdfast.server.pages.me import LANGUAGES, load_texts
 
 from .chromium import Visitor, go, look, until
@@ -341,3 +345,90 @@ def test_on_a_slow_network_one_press_changes_once_and_shows_it(fresh, visitor):
     save.click(force=True, no_wait_after=True)
     expect(page.locator("#facts")).to_contain_text("Lives in Tacoma")
     assert len(priya.history()) == before + 1
+
+
+def test_what_was_read_is_decided_by_keyboard_and_each_decision_undone(fresh, page):
+    """Several and one, live, in two tabs; it fits and reads well wherever it is looked at."""
+    reload_config(fresh.memory.config, replace(fresh.memory.config, ask_before_learning=True))
+    priya, chat = fresh.memory.user("priya"), fresh.memory.conversation("web-42", user="priya")
+    before = sorted(fact.text for fact in priya.facts())
+    chat.record("I live in Tacoma now. I have a cat named Miso.", "Lovely.")
+    review = page.locator("#review")
+    expect(review).to_contain_text("Instead of: Lives in Seattle.")  # without a reload
+    assert sorted(fact.text for fact in priya.facts()) == before
+
+    question = review.locator(".belief", has_text="Lives in Tacoma.")
+    question.get_by_role("button", name="Remember: Lives in Tacoma.", exact=True).press("Enter")
+    expect(belief(page, "Lives in Tacoma.").locator("visible=true")).to_have_count(1)
+    page.get_by_role("button", name="Undo", exact=True).press("Enter")
+    expect(question).to_have_count(1)
+    assert sorted(fact.text for fact in priya.facts()) == before
+
+    question.locator("summary", has_text="Edit").press("Enter")
+    question.get_by_label("Correct value").fill("Olympia")
+    page.keyboard.press("Enter")
+    expect(page.locator("#facts")).to_contain_text("Lives in Olympia.")
+    boxes = review.get_by_role("checkbox")
+    left = boxes.count()
+    assert left > 1
+    for number in range(left):
+        boxes.nth(number).press("Space")
+    expect(review.locator("[data-picked]")).to_have_text(f"{left} are chosen.")
+    review.get_by_role("button", name="Do not remember the chosen ones").press("Enter")
+    expect(review).to_be_hidden()
+    assert priya.rejected(waiting=True) == []
+    page.get_by_role("button", name="Undo", exact=True).press("Enter")
+    expect(boxes).to_have_count(left)
+    assert sticks_out(page) == []
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+def test_questions_fit_and_read_well(fresh, chromium, language):
+    reload_config(fresh.memory.config, replace(fresh.memory.config, ask_before_learning=True))
+    fresh.memory.conversation("web-42", user="priya").record(
+        "I live in Tacoma now. I have a cat named Miso.", "Lovely."
+    )
+    for role, whose, path in (("user", {"user": "priya"}, "/me"), ("operator", {}, "/dashboard/users/priya")):
+        someone = signed_in(chromium, fresh, role, whose)
+        someone.context.add_cookies([{"name": "holdfast_language", "value": language, "url": someone.origin}])
+        page = someone.open(path)
+        expect(page.locator("#review")).to_contain_text("Tacoma")
+        page.locator("#review details.confirm > summary").first.click()
+        for width, scheme in ((390, "light"), (768, "dark"), (1440, "light"), (1440, "dark")):
+            look(page, width, 900, scheme)
+            assert sticks_out(page) == [], (path, width)
+            assert violations(page) == [], (path, width, scheme)
+            picture(page, f"questions {role} {language} {width} {scheme}")
+        assert someone.watch.all == []
+        someone.context.close()
+
+
+@pytest.mark.parametrize("how", ["revoked", "expired"])
+def test_a_key_that_ends_while_the_page_is_read_shows_nothing_more(fresh, chromium, how):
+    """The page asks for a key, shows nothing that was learned since, and gives back what was typed."""
+    keys, clock = fresh.memory.admin.keys, fresh.memory._engine.clock
+    made = keys.create("user", user="priya", expires_at=timedelta(hours=1))
+    context = chromium.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    look(page, 1280, 800, "light")
+    go(page, f"{fresh.origin}/sign-in?next=%2Fme")
+    page.locator("#key").fill(made.key)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{fresh.origin}/me")
+    home = belief(page, "Lives in Seattle.")
+    home.locator("summary", has_text="Change").click()
+    home.get_by_label("Correct value").fill("Tacoma")
+    if how == "revoked":
+        keys.revoke(made.about.id)
+    else:
+        clock.advance(hours=2)
+    fresh.memory.conversation("web-42", user="priya").record("I have a cat named Miso.", "Lovely.")
+    page.wait_for_url(re.compile("/sign-in"))
+    assert "Miso" not in page.content()
+    assert "Tacoma" not in [fact.value for fact in fresh.memory.user("priya").facts("home")]
+    page.locator("#key").fill(fresh.key("user", user="priya"))
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(re.compile("/me"))
+    expect(page.locator("#notice.warn")).to_contain_text("Your text is back")
+    expect(belief(page, "Lives in Seattle.").get_by_label("Correct value")).to_have_value("Tacoma")
+    context.close()

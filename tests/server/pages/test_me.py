@@ -429,6 +429,10 @@ def test_what_was_read_waits_for_a_decision(asked, sign_in, path):
     assert waiting(asked) == {}
     decide("wait", *ids.values())
     assert waiting(asked) == ids
+    decide("accept", *ids.values())
+    late = decide("dismiss", *ids.values())  # from a second tab, which has not heard of it
+    assert len(asked.facts()) == 2
+    assert ("accepted already" if path == "/me" else "Not stored") in section(late, "said")
     assert decide("accept").status_code == 422
     assert "Nothing changed" in section(decide("accept", "0" * 24), "said")
 
