@@ -122,7 +122,7 @@ class Event:
     One change, without message text; the audit of a memory is made of these.
 
     ``id`` counts up within the user without a gap.  ``kind`` is one of ``message.added``, ``message.edited``, ``message.rated``,
-    ``message.deleted``; ``fact.added``, ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
+    ``message.deleted``; ``fact.added``, ``.waiting`` (for the user, or decided), ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, archived, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
     ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
     ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``subject.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.

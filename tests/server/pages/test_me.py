@@ -315,6 +315,40 @@ def test_what_changed_lately_is_listed_and_what_was_forgotten_has_no_words(me, a
     assert "vegetarian" not in lines
 
 
+def test_receipts_are_kept_without_a_word_and_downloaded(me, ana, memory, clock):
+    assert "Nothing was corrected or erased." in me.get("/me").text
+    home = fact(ana, "home")
+    post(me, "change", fact=home.id, value="Faro")
+    clock.advance(seconds=60)
+    page = post(me, "forget", fact=fact(ana, "dietary").id)
+    clock.advance(seconds=60)
+    assert "Save this receipt" in section(page, "receipt")
+    post(me, "pause")
+    memory.user("ben").remember("I live in Rome.")
+
+    page = me.get("/me")
+    kept = section(page, "receipts")
+    assert "Facts corrected: 1" in kept
+    assert "Facts forgotten: 1" in kept
+    assert "Privacy choices changed: 1" in kept
+    file = me.get("/me/receipts")
+    assert "attachment" in file.headers["content-disposition"]
+    told = file.json()
+    assert told["user"] == "ana"
+    assert told["receipts"][0]["what"] == {"consent.changed": 1}
+    assert told["receipts"][1]["what"]["fact.forgotten"] == 1
+    assert home.id in told["receipts"][-1]["ids"]
+    for words in ("Porto", "Faro", "vegetarian", "Rome"):
+        assert words not in file.text
+        assert words not in kept
+    assert me.get("/me/receipts", headers={"Accept": "text/html"}).status_code == 200
+
+
+def test_nobody_but_a_user_has_receipts(sign_in, memory):
+    assert sign_in("operator").get("/me/receipts").status_code == 403
+    assert "sign-in" in str(sign_in(None).get("/me/receipts").url)
+
+
 def test_undo_stands_beside_the_changed_fact(me, ana):
     page = post(me, "change", fact=fact(ana, "home").id, value="Faro").text
     row = page.partition("Lives in Faro.</span>")[2].partition("</li>")[0]

@@ -14,7 +14,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ from starlette.responses import PlainTextResponse, Response
 from ...clock import from_ms
 from ...errors import Changed, Conflict, NotFound
 from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
-from ...reports import ConversationState, ErasurePreview, ErasureReceipt
+from ...reports import ConversationState, ErasurePreview, ErasureReceipt, Event
 from ...scope import SELF
 from ...text.validate import replace_unstorable
 from ...types import (
@@ -71,6 +71,8 @@ CHANGE_KINDS = (
     "consent.changed",
     "erased",
 )
+RECEIPT_KINDS = ("fact.corrected", "fact.forgotten", "message.edited", "message.deleted", "erased", "consent.changed")
+RECEIPTS_READ = 10_000  # events, for the file
 DECISIONS: dict[str, tuple[ReviewChoice, str]] = {
     "accept": ("accept", "accepted"),
     "dismiss": ("dismiss", "dismissed"),
@@ -161,6 +163,16 @@ def me_download(request: Request, caller: CallerDep) -> Response:
     return _attachment(page, f"{name}.html")
 
 
+@table.page("GET", "/me/receipts", OWNER)
+def me_receipts(request: Request, caller: CallerDep) -> Response:
+    """Return the receipts of corrections and erasures as a file, with the ids of what they were about and no words."""
+    del request
+    found = [asdict(one) | {"at": one.at.isoformat()} for one in receipts_of(caller.user(), RECEIPTS_READ)]
+    body = json.dumps({"user": caller.grant.user, "receipts": found}, ensure_ascii=False, indent=1)
+    answer = Response(body.encode("utf-8", "backslashreplace"), media_type="application/json")
+    return _attachment(answer, f"receipts-{datetime.now(UTC):%Y-%m-%d}.json")
+
+
 def _attachment(answer: Response, name: str) -> Response:
     answer.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return answer
@@ -207,6 +219,7 @@ def _page(
         **waiting_questions(user, live),
         decided=[one for one in query.get("asked", "").split(",") if one][:MAX_PICKED],
         changes=recent_changes(user, ever),
+        receipts=receipts_of(user)[:MOST_CHANGES],
         archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         stories=stories_of(user, () if grant.subject else user.subjects()),
         chats=_own_chats(user) if caller.memory.config.users_may_rebuild else [],
@@ -373,6 +386,28 @@ def recent_changes(user: User, ever: Sequence[Fact]) -> list[RecentChange]:
         if event.kind in CHANGE_KINDS and (event.ref in texts or event.kind in wordless)
     ]
     return [RecentChange(from_ms(event.at_ms), event.kind, texts.get(event.ref, "")) for event in found[:MOST_CHANGES]]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReceipt:
+    """What one call corrected or erased: when, who, how much of each kind, and the ids; no word of it."""
+
+    at: datetime
+    by: str
+    what: dict[str, int]
+    ids: tuple[str, ...]
+
+
+def receipts_of(user: User, read: int = EVENTS_READ) -> list[KeptReceipt]:
+    """Return the receipts of the newest events, newest first; what happened in one call is one receipt."""
+    calls: dict[tuple[int, str], list[Event]] = defaultdict(list)
+    for event in user.audit(limit=read):
+        if event.kind in RECEIPT_KINDS:
+            calls[event.at_ms, event.actor].append(event)
+    return [
+        KeptReceipt(from_ms(at), by, dict(Counter(one.kind for one in same)), tuple(one.ref for one in same if one.ref))
+        for (at, by), same in calls.items()
+    ]
 
 
 def stories_of(user: User, subjects: Sequence[Subject]) -> list[tuple[str, Story]]:
