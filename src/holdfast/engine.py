@@ -231,7 +231,7 @@ class Engine:
             self.uses.write(view, used)
             stored = append(view, ready, config, orders, key=key, digest=digest, now_ms=now_ms)
             if size is not None and not stored.duplicate:
-                self.context_stats.write(view, size, ready[size[0]].message.content, stored.first_seq)
+                self.context_stats.write(view, size, stored.first_seq)
             return stored
 
         try:

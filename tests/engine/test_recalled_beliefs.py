@@ -1,6 +1,7 @@
 """What is recalled says what is believed now, and parts of scores add up to them."""
 
 import random
+from collections import Counter
 from functools import reduce
 from operator import add
 
@@ -8,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Config, Memory
-from holdfast.store import ReadView
+from holdfast.store import ReadView, rows
 from holdfast.testing.embedder import HashEmbedder
 
 WORDS = "budget paint fence kettle garden sister Lisbon Porto weekend yesterday seven what when dog tall cold".split()
@@ -163,9 +164,48 @@ def test_a_home_that_changed_often_is_read_once_a_home(memory, monkeypatch):
     for number in range(homes):
         chat.record(f"I live in {'Porto' if number % 2 else 'Lisbon'} now, in house {number}.", "Noted.")
     memory.digest()
-    monkeypatch.setattr(ReadView, "fact", lambda view, id: read.append(id) or real(view, id))
+    monkeypatch.setattr(ReadView, "fact", lambda view, id, **how: read.append(id) or real(view, id, **how))
 
     hits = memory.user("ana").search("Where do I live now?", kinds=("message",), limit=homes)
 
     assert sum("Porto" in hit.replaced_by or "Lisbon" in hit.replaced_by for hit in hits) > homes // 3
     assert len(read) < 4 * homes
+
+
+def test_a_context_reads_each_replaced_fact_once_a_conversation(memory, monkeypatch):
+    chat, read = memory.conversation("moves", user="ana"), []
+    for city in ("Porto", "Faro", "Lagos", "Braga", "Evora", "Sines"):
+        chat.record(f"I live in {city}.", "Noted.")
+    plain = rows.fact
+
+    def fact(row, evidence):
+        found = plain(row, evidence)
+        read.extend([found.fact.id] if found.fact.valid_to else [])
+        return found
+
+    monkeypatch.setattr(rows, "fact", fact)
+    asked = memory.conversation("now", user="ana").context("Where do I live?")
+
+    monkeypatch.undo()
+    past = [fact.id for fact in memory.user("ana").history("home") if fact.valid_to]
+    assert "(later replaced by: " in "\n".join(message["content"] for message in asked.messages)
+    assert len(past) == 5
+    assert set(read) == set(past)
+    assert max(Counter(read).values()) <= 2  # as this conversation sees it, and as the one where it was said
+
+
+def test_an_index_without_documents_is_not_read_again_after_a_write(memory, monkeypatch):
+    chat, read = memory.conversation("c", user="bo"), []
+    chat.append({"role": "user", "content": "The weather was grey."})
+    chat.context("weather?")
+    plain = ReadView.columns
+
+    def columns(view, partition, **args):
+        read.append(partition.kind)
+        return plain(view, partition, **args)
+
+    monkeypatch.setattr(ReadView, "columns", columns)
+    chat.append({"role": "user", "content": "The sea was grey, too."})
+    chat.context("weather?")
+
+    assert read == ["message"]

@@ -97,6 +97,7 @@ class _Choice:
     hidden: Collection[TurnKey]
     told: Sequence[_Told]
     chosen: dict[TurnKey, tuple[Hit, Item]] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
     days: set[tuple[str, ...]] = field(default_factory=set)
 
     def fits(self, *items: Item) -> bool:
@@ -110,6 +111,7 @@ class _Choice:
     def add(self, hit: Hit, item: Item) -> None:
         """Choose one item and pay for it."""
         self.room -= self._price(item)
+        self.said.add(_folded(hit.text))
         if item.day:
             self.days.add(item.day)
         self.chosen[turn_key(hit)] = (hit, item)
@@ -187,18 +189,22 @@ def _wanted(
     lines, said, seen = {item.line for item in shown}, set[str](), set[TurnKey]()
     asked = _folded(material.query or "")
     for hit in material.hits:
-        if turn_key(hit) in seen:
+        key = turn_key(hit)
+        if key in seen:
             continue
-        seen.add(turn_key(hit))
-        item = hit_item(hit, material.notes.get(turn_key(hit)) if hit.kind == "message" else None)
-        words = _folded(hit.text)
-        reason = story.shown_anyway(hit, facts) or _repeated(hit, words, asked, facts, told, material)
-        if not reason and (item.line in lines or words in said):
-            reason = "the same words are shown already"
+        seen.add(key)
+        reason, item = story.shown_anyway(hit, facts), None
+        if not reason:
+            words = _folded(hit.text)
+            reason = _repeated(hit, words, asked, facts, told, material)
+            reason = reason or ("the same words are shown already" if words in said else "")
+        if not reason:
+            item = hit_item(hit, material.notes.get(key) if hit.kind == "message" else None)
+            reason = "the same words are shown already" if item.line in lines else ""
         if not reason and len(found) == material.recall_limit:
             reason = f"no more than {material.recall_limit:,} are recalled"
-        if reason:
-            left[turn_key(hit)] = _left(hit, reason)
+        if reason or item is None:
+            left[key] = _left(hit, reason)
             continue
         lines.add(item.line)
         said.add(words)
@@ -248,8 +254,12 @@ def _add_neighbors(choice: _Choice, best: Sequence[Hit]) -> None:
             if choice.has(turn_key(beside)) or turn_key(hit) not in choice.chosen:
                 continue
             item = hit_item(beside, choice.material.notes.get(turn_key(beside)))
-            said, words = {_folded(one.text) for one, _ in choice.chosen.values()}, _folded(beside.text)
-            if choice.fits(item) and words not in said and not _is_told(beside, words, choice.told, choice.material):
+            words = _folded(beside.text)
+            if (
+                choice.fits(item)
+                and words not in choice.said
+                and not _is_told(beside, words, choice.told, choice.material)
+            ):
                 choice.add(beside, item.because("beside one of the best matches"))
 
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from ..clock import from_ms
 from ..context.result import Context, ContextSource
@@ -283,6 +284,14 @@ class ContextSize:
     erasures: int
 
 
+class Answered(NamedTuple):
+    """A context that was answered: the reply's place in its batch, and how many recalled items it used."""
+
+    place: int
+    size: ContextSize
+    used: int
+
+
 class ContextStats:
     """
     The newest context of each conversation that waits for its reply; safe to use from any thread.
@@ -311,20 +320,22 @@ class ContextStats:
             while len(self._waiting) > MAX_CONTEXTS:
                 del self._waiting[next(iter(self._waiting))]
 
-    def pop(self, scope: Scope, messages: Sequence[Message]) -> tuple[int, ContextSize] | None:
-        """Remove and return the context that a reply among *messages* answers, with the reply's place among them."""
+    def pop(self, scope: Scope, messages: Sequence[Message]) -> Answered | None:
+        """Remove and return the context that a reply among *messages* answers."""
         reply = next((at for at, message in enumerate(messages) if message.role == "assistant"), None)
         if reply is None:
             return None
         with self._lock:
             size = self._waiting.pop(_conversation_key(scope), None)
-        return None if size is None else (reply, size)
+        if size is None:
+            return None
+        return Answered(reply, size, count_used(messages[reply].content, size.recalled, size.question))
 
-    def restore(self, scope: Scope, popped: tuple[int, ContextSize] | None) -> None:
+    def restore(self, scope: Scope, popped: Answered | None) -> None:
         """Put back a context whose write failed, unless a newer context or an erasure came in between."""
         with self._lock:
-            if popped is not None and popped[1].erasures == self._erasures:
-                self._waiting.setdefault(_conversation_key(scope), popped[1])
+            if popped is not None and popped.size.erasures == self._erasures:
+                self._waiting.setdefault(_conversation_key(scope), popped.size)
 
     def clear(self) -> None:
         """Drop all recalled texts after an erasure."""
@@ -333,11 +344,9 @@ class ContextStats:
             self._waiting.clear()
 
     @staticmethod
-    def write(view: WriteView, popped: tuple[int, ContextSize], reply: str, first_seq: int) -> None:
-        """Write a context for the *reply* whose batch begins at *first_seq*, inside the caller's transaction."""
-        place, size = popped
-        taken_up = sum(is_used_by(reply, item, size.question) for item in size.recalled)
-        seq = first_seq + place
+    def write(view: WriteView, popped: Answered, first_seq: int) -> None:
+        """Write a context for the reply whose batch begins at *first_seq*, inside the caller's transaction."""
+        size, seq = popped.size, first_seq + popped.place
         before = next(iter(view.contexts_sent(seq - 1, 1)), None)
         view.add_context_stats(
             ContextStatsRow(
@@ -347,7 +356,7 @@ class ContextStats:
                 size.sent,
                 size.prefix,
                 len(size.recalled),
-                taken_up,
+                popped.used,
                 _references(size, view.scope.conversation or "", before),
             )
         )
@@ -361,10 +370,13 @@ def _references(size: ContextSize, here: str, before: ContextStatsRow | None) ->
     conversation change seldom.
     """
     known = {old[0]: old for old in _parsed(before)["sections"]} if before else {}
-    sections = []
+    sections, mark_of = [], cache(_mark_of)
+    refs: dict[str, list[Any]] = {name: [] for name, _, _ in size.sections}
+    for one in size.sources:
+        if one.kind != "query" and one.section in refs:
+            refs[one.section].append(_reference(one, here, mark_of))
     for name, tokens, stable in size.sections:
-        refs = [_reference(one, here) for one in size.sources if one.section == name and one.kind != "query"]
-        held: Any = list(_joined([ref for ref in refs if ref is not None]))
+        held: Any = list(_joined([ref for ref in refs[name] if ref is not None]))
         mark = hashlib.sha256(json.dumps(held).encode()).hexdigest()[:MARK_DIGITS]
         old = known.get(name)
         if before and old and old[3] == mark and held:
@@ -378,11 +390,11 @@ def _parsed(row: ContextStatsRow) -> dict[str, Any]:
     return found
 
 
-def _reference(source: ContextSource, here: str) -> Any:
+def _reference(source: ContextSource, here: str, mark_of: Callable[[str], str]) -> Any:
     """Return what names an item: the id of a fact, ``[first, last]`` of messages here, or kind, conversation and number."""
     if source.kind == "fact":
         return source.id
-    at = "" if source.conversation in ("", here) else _mark_of(source.conversation)
+    at = "" if source.conversation in ("", here) else mark_of(source.conversation)
     if source.kind == "message":
         if source.start_seq < 1:
             return None
@@ -510,14 +522,15 @@ def _sent_item(view: ReadView, ref: Any, names: Mapping[str, str], new: bool) ->
     return SentItem("summary", ref[2], name, start_seq, end_seq, text, new)
 
 
-def is_used_by(reply: str, item: str, question: str) -> bool:
+def count_used(reply: str, items: Sequence[str], question: str) -> int:
     """
-    Guess whether a reply used a recalled item, by rare words of the item that the question does not hold.
+    Guess how many recalled items a reply used, by rare words of an item that the question does not hold.
 
     They share two such words, or all that the item has.
     """
-    own = set(terms(item)) - set(terms(question))
-    return bool(own) and len(own & set(terms(reply))) >= min(MIN_SHARED_WORDS, len(own))
+    asked, said = (frozenset(terms(text)) if items else frozenset() for text in (question, reply))
+    rare = (set(terms(item)) - asked for item in items)
+    return sum(len(own & said) >= min(MIN_SHARED_WORDS, len(own)) for own in rare if own)
 
 
 def _conversation_key(scope: Scope) -> ConversationKey:

@@ -217,24 +217,16 @@ class Index:
         others = (*self.vectors, *(part.words for part in self.parts))
         return 4096 + sum(arrays.values()) + refs + sum(other.nbytes for other in others)
 
-    def row(self, place: int) -> DocRow:
-        """Return the document at *place*, as far as a search knows it."""
-        subject, conversation = self.conversations[self.conversation[place]]
-        return DocRow(
-            subject=subject,
-            kind=self.kind,
-            doc=int(self.docs[place]),
-            conversation=conversation,
-            seq=int(self.seq[place]),
-            ref=self.refs[place],
-            session=int(self.layout.session[place]),
-            speaker=self.names[self.speaker[place]],
-            role="user" if self.user[place] else "",
-            at=int(self.at_ms[place]),
-            terms=0,
-            chars=0,
-            signals=0,
-        )
+    def rows(self, places: Ints) -> list[DocRow]:
+        """Return the documents at *places*, as far as a search knows them."""
+        columns = (self.conversation, self.docs, self.seq, self.layout.session, self.speaker, self.user, self.at_ms)
+        found = []
+        told = zip(places.tolist(), *(column[places].tolist() for column in columns), strict=True)
+        for place, talk, doc, seq, session, speaker, user, at in told:
+            subject, conversation = self.conversations[talk]
+            ref, name, role = self.refs[place], self.names[speaker], "user" if user else ""
+            found.append(DocRow(subject, self.kind, doc, conversation, seq, ref, session, name, role, at, 0, 0, 0))
+        return found
 
     def of_sources(self, sources: FactSources) -> tuple[Ints, Ints]:
         """Of those *sources* that are messages of this index: the facts' places and the messages'."""
@@ -545,7 +537,8 @@ def read_index(
     if index is None:
         older = cache.find_older(key, stamp, kind) if cache is not None else None
         index = _extend(view, older, embedders) if older is not None else None
-        index = index or _read(view, kind, partitions, stamp, embedders)
+        if index is None:  # one without documents is an index, too
+            index = _read(view, kind, partitions, stamp, embedders)
         if cache is not None:
             cache.put(key, stamp, index)
     return index

@@ -326,7 +326,14 @@ def find_aliases(
 
 # Shorter words have too many neighbors; a letter put for another is told from another word in longer ones alone.
 LEAST_LETTERS, _LEAST_COMMON, _LEAST_SUBSTITUTED = 4, 6, 7
+MOST_SPELLINGS = 3  # in which a word that a memory does not hold is looked for
 _MOST_APPENDED = 4
+
+
+def nearest_spellings(word: str, known: Sequence[str], dictionary: Container[str]) -> list[str]:
+    """Return the *known* terms as which *word* may be meant, the nearest in length; the first in the alphabet among equals."""
+    near = [term for term in known if is_spelling_of(term, word, dictionary)]
+    return sorted(near, key=lambda term: (abs(len(term) - len(word)), term))[:MOST_SPELLINGS]
 
 
 def is_spelling_of(term: str, word: str, dictionary: Container[str]) -> bool:

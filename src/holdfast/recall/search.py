@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache, partial, reduce
@@ -22,13 +22,13 @@ from ..embed.files import common_words
 from ..embed.protocol import Embedder, Thresholds
 from ..errors import BadInput
 from ..reports import Ranked
-from ..store import ConsentRow, FactRow, ReadView, effective_consent
+from ..store import ConsentRow, DocRow, FactRow, ReadView, effective_consent
 from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
 from . import rank
 from .index import Bools, Floats, Index, IndexCache, Ints, Match, find_matches, ids_at, read_index, read_vectors
-from .query import LEAST_LETTERS, Query, find_aliases, is_spelling_of, names_asked_for, parse_question
+from .query import LEAST_LETTERS, Query, find_aliases, names_asked_for, nearest_spellings, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
@@ -38,8 +38,6 @@ _END_CHARS = 1_500
 # Of many documents so many that hold the question's words best are compared exactly, whatever their signs say.
 BEST_BY_WORDS = 32
 CALLED = 0.9  # the relevance of a fact that the question calls by an alias, at least
-# A word that this memory does not hold is looked for in so many other spellings.
-MOST_SPELLINGS = 3
 # Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
 REST, REST_OF_TURNS = 0.5, 0.1
 # And of the best score, what a turn needs: in a small memory everything is about as relevant as the rest.
@@ -204,10 +202,8 @@ def _correct_spelling(indexes: _Indexes, query: Query, parts: Sequence[_KindMatc
         own = [part for index in indexes.values() for part in index.parts if not part.partition.shared_only]
         known = {term for part in own for term in part.words.beginning(start)}
         allowed = [term for term in sorted(known | aliases) if term.startswith(start)]
-        dictionary = _dictionary() if allowed else frozenset()
-        near = [term for term in allowed if is_spelling_of(term, word[0], dictionary)]
-        if near:
-            meant[word] = (*word, *_nearest(near, word[0]))
+        if near := nearest_spellings(word[0], allowed, _stems(common_words()) if allowed else ()):
+            meant[word] = (*word, *near)
     if not meant:
         return None
     corrected = tuple(meant.get(word, word) for word in query.terms)
@@ -215,18 +211,9 @@ def _correct_spelling(indexes: _Indexes, query: Query, parts: Sequence[_KindMatc
     return replace(query, terms=corrected, parts=parts_of_it)
 
 
-def _nearest(spellings: Sequence[str], word: str) -> list[str]:
-    """Return the spellings that are nearest to *word* in length; the first in the alphabet among equals."""
-    return sorted(spellings, key=lambda term: (abs(len(term) - len(word)), term))[:MOST_SPELLINGS]
-
-
-def _dictionary() -> frozenset[str]:
-    """Return the stems of common words, which are no misspellings of one another."""
-    return _stems(common_words())
-
-
 @lru_cache(maxsize=2)
 def _stems(words: frozenset[str]) -> frozenset[str]:
+    """Return the stems of common words, which are no misspellings of one another."""
     return frozenset(terms(" ".join(sorted(words)), "en"))
 
 
@@ -421,7 +408,7 @@ def _with_relevance(
         relevance = by.of(most, first - hit.score, fact := hit.kind == "fact")
         relevance = chosen.relevance(hit.place, relevance, sure) if fact and chosen is not None else relevance
         if relevance >= least[hit.kind]:
-            rated.append(replace(hit, relevance=relevance))
+            rated.append(_RankedMatch(hit.kind, hit.place, hit.score, relevance, hit.moved))
     return rated[: bounds.limit]
 
 
@@ -560,7 +547,7 @@ def _same_frames(view: ReadView, index: Index, places: Ints, wanted: Bools) -> B
     frames = np.zeros_like(wanted)
     if not wanted.any():
         return frames
-    rows = [index.row(place) for place in places.tolist()]
+    rows = index.rows(places)
     texts = view.texts(rows)
     words = [rank.frame_words(texts.get((row.kind, row.doc), "")) for row in rows]
     for one, other in np.argwhere(wanted).tolist():
@@ -575,15 +562,22 @@ def _hits(
     scored: dict[HitKind, _Scores],
     explain: bool,
 ) -> list[Hit]:
-    rows = [indexes[hit.kind].row(hit.place) for hit in found]
-    texts = view.texts(rows)
+    rows: dict[tuple[HitKind, int], DocRow] = {}
+    parts: dict[tuple[HitKind, int], dict[str, float]] = {}
+    for kind in {hit.kind for hit in found}:
+        places = np.array([hit.place for hit in found if hit.kind == kind], np.int64)
+        own = zip(*(values[places].tolist() for values in scored[kind].parts.values()), strict=True)
+        for place, row, values in zip(places.tolist(), indexes[kind].rows(places), own, strict=True):
+            rows[kind, place] = row
+            parts[kind, place] = dict(zip(scored[kind].parts, values, strict=True)) if explain else {}
+    texts = view.texts(rows[hit.kind, hit.place] for hit in found)
     hits = []
-    for hit, row in zip(found, rows, strict=True):
+    for hit in found:
+        row, known = rows[hit.kind, hit.place], parts[hit.kind, hit.place]
         if (row.kind, row.doc) not in texts:
             continue
-        parts = {name: float(values[hit.place]) for name, values in scored[hit.kind].parts.items()} if explain else {}
         if explain:
-            parts["newest"] = hit.moved
+            known["newest"] = hit.moved
         hits.append(
             Hit(
                 kind=hit.kind,
@@ -593,7 +587,7 @@ def _hits(
                 at=from_ms(row.at),
                 conversation=row.conversation,
                 seq=row.seq,
-                parts={name: value for name, value in parts.items() if value},
+                parts={name: value for name, value in known.items() if value},
                 speaker=row.speaker,
                 subject=row.subject,
                 relevance=hit.relevance,
@@ -686,11 +680,12 @@ def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
     before = {(subject, name, seq - 1) for subject, name, seq in said}
     notes: dict[TurnKey, list[str]] = {}
     past = view.past_facts_of(sorted(said.keys() | before)) if said else []
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent() if past else [], {}))
+    chains = view.chains(fact_id for _, fact_id in past)
+    replacement = cache(partial(_replacement, chains, view.at(None, None).consent() if past else [], {}))
     for message, fact_id in past:
         note = replacement(fact_id)
         after = (message[0], message[1], message[2] + 1)
-        echoes = note and after in said and _repeats(said[after], view.fact(fact_id, evidence=False))
+        echoes = note and after in said and _repeats(said[after], chains.get(fact_id))
         for key in (message, after) if echoes else (message,):
             if note and note not in notes.setdefault(key, []):
                 notes[key].append(note)
@@ -716,15 +711,17 @@ def with_changes(view: ReadView, summaries: Sequence[Summary], redact: Callable[
     if not past:
         return list(summaries)
     stems = cache(lambda text: frozenset(terms(text)))
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent(), {}))
-    seqs = [seq for seq, _, _ in past]
-    found = []
+    seqs, told = [seq for seq, _, _ in past], list[list[tuple[str, str]]]()
     for summary in summaries:
         inside = past[bisect_left(seqs, summary.start_seq) : bisect_right(seqs, summary.end_seq)]
-        said, changed = stems(summary.text) if inside else frozenset(), []
-        for _, fact_id, words in inside:
-            if not stems(words) or not stems(words) <= said:
-                continue
+        said = stems(summary.text) if inside else frozenset()
+        told.append([(fact_id, words) for _, fact_id, words in inside if stems(words) and stems(words) <= said])
+    chains = view.chains(fact_id for inside in told for fact_id, _ in inside)
+    replacement = cache(partial(_replacement, chains, view.at(None, None).consent(), {}))
+    found = []
+    for summary, held in zip(summaries, told, strict=True):
+        said, changed = stems(summary.text) if held else frozenset(), []
+        for fact_id, words in held:
             note = replacement(fact_id).rstrip(".")
             if note and not stems(note) <= said:  # it tells of the change itself
                 changed.append(f"{words}: {note}")
@@ -744,11 +741,10 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
     if not past:
         return list(summaries)
     stems = cache(lambda text: frozenset(terms(text)))
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent(), {}))
     found = []
     for summary in summaries:
         inside = [(fact_id, words) for seq, fact_id, words in past if summary.start_seq <= seq <= summary.end_seq]
-        gone = _said_replaced(inside, "\n".join((summary.text, *summary.themes)), stems, replacement)
+        gone = _said_replaced(view, inside, "\n".join((summary.text, *summary.themes)), stems)
         text = without_sentences(summary.text, gone) if gone else summary.text
         if text:
             themes = [theme for theme in summary.themes if not says_replaced(theme, gone)]
@@ -759,39 +755,41 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
 def without_changed_lines(view: ReadView, lines: Sequence[StoryLine]) -> list[StoryLine]:
     """Return the lines of the story of the view's subject in the same way; one that has no other sentence goes as a whole."""
     past = view.past_facts_about() if lines else []
-    stems = cache(lambda text: frozenset(terms(text)))
-    replacement = cache(partial(_replacement, view, view.at(None, None).consent(), {}))
-    gone = _said_replaced(past, "\n".join(line.text for line in lines), stems, replacement)
+    gone = _said_replaced(
+        view, past, "\n".join(line.text for line in lines), cache(lambda text: frozenset(terms(text)))
+    )
     left = [(line, without_sentences(line.text, gone) if gone else line.text) for line in lines]
     return [replace(line, text=text) for line, text in left if text]
 
 
 def _said_replaced(
-    past: Sequence[tuple[str, str]],
-    text: str,
-    stems: Callable[[str], frozenset[str]],
-    replacement: Callable[[str], str],
+    view: ReadView, past: Sequence[tuple[str, str]], text: str, stems: Callable[[str], frozenset[str]]
 ) -> list[tuple[frozenset[str], frozenset[str]]]:
     """Return the words of past facts that *text* may say, each with those of what replaced it; others cost no query."""
     said = stems(text) if past else frozenset()
     inside = [(fact_id, stems(words)) for fact_id, words in past if stems(words) and stems(words) <= said]
+    if not inside:
+        return []
+    replacement = partial(_replacement, view.chains(id_ for id_, _ in inside), view.at(None, None).consent(), {})
     notes = {(old, replacement(fact_id)) for fact_id, old in inside}
     return [(old, stems(note)) for old, note in notes if note]
 
 
-def _replacement(view: ReadView, chosen: Sequence[ConsentRow], ends: dict[str, tuple[Fact, bool]], fact_id: str) -> str:
+def _replacement(
+    chains: Mapping[str, FactRow], chosen: Sequence[ConsentRow], ends: dict[str, tuple[Fact, bool]], fact_id: str
+) -> str:
     """Return what is believed in place of a past fact; empty where that is unknown, paused or the same again."""
-    look = partial(view.fact, evidence=False)
-    if (row := look(fact_id)) is None:
+    row = chains.get(fact_id)
+    if row is None:
         return ""
     newest, path = row.fact, []
-    while newest.id not in ends and newest.superseded_by and (after := look(newest.superseded_by)):
+    while newest.id not in ends and newest.superseded_by and (after := chains.get(newest.superseded_by)):
         path.append(newest)
         newest = after.fact
     newest, replaced = ends.get(newest.id, (newest, False))
     for one in reversed(path):  # corrected counts as well; a sentence that was merged into another still holds
         replaced |= one.ended_because in ("replaced", "never_true")
-        ends[one.id] = newest, replaced  # of a long chain, each fact is read once
+        ends[one.id] = newest, replaced  # each step of a long chain is taken once
     if effective_consent(chosen, newest.subject) != "active":
         return ""
     if newest.live:

@@ -85,6 +85,7 @@ class ReadView:
         self.scope = scope
         self._owner = owner
         self._driver = driver
+        self._past: dict[str, FactRow] = {}
         self._head = (scope.org, scope.user, scope.bot)
         self._key = {
             "org": scope.org,
@@ -263,6 +264,20 @@ class ReadView:
         found = self._run("fact", id=fact_id, **self._visible())
         quotes = self._evidence_of(found) if evidence else {}
         return rows.fact(found[0], quotes) if found else None
+
+    def chains(self, fact_ids: Iterable[str]) -> Mapping[str, FactRow]:
+        """
+        Return facts that the scope may see, and those that replaced them one after the other, by id, without their quotes.
+
+        A view reads each of them once, which is right for a snapshot alone.
+        """
+        for first in fact_ids:
+            wanted: str | None = first
+            while wanted and wanted not in self._past:
+                row = self.fact(wanted, evidence=False)
+                self._past |= {wanted: row} if row else {}
+                wanted = row.fact.superseded_by if row else None
+        return self._past
 
     def expired(self, now_ms: int) -> set[str]:
         """Ids of the user's live facts, of all subjects, whose own words set an end that has passed."""
