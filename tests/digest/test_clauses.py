@@ -36,6 +36,10 @@ def statements(text: str) -> list[Candidate]:
         ("I've been a foster parent for nine years.", "Has been a foster parent for nine years."),
         ("My hip is being replaced on 9 October.", "Their hip is being replaced on 9 October."),
         ("my cousin's a glider pilot", "Their cousin is a glider pilot."),
+        ("my cat needs insulin twice a day", "Their cat needs insulin twice a day."),
+        ("we have a rowhouse in Haarlem", "Has a rowhouse in Haarlem."),
+        ("I work until 4:30 on tuesdays", "Works until 4:30 on tuesdays."),
+        ("I don't eat pork at home, fish is ok", "Does not eat pork at home"),
         ("my boss Ingrid has three kids and a parrot", "Their boss Ingrid has three kids and a parrot."),
         ("I can't walk without a cane anymore, sadly", "Cannot walk without a cane anymore."),
         ("my parents don't drive a car", "Their parents don't drive a car."),
@@ -72,6 +76,9 @@ def test_clause_that_states_something_lasting_is_a_sentence_in_the_third_person(
         "My essay is about bees and honey.",
         "I have no children's books in mind.",
         "i'm going to pretend i didn't hear that",
+        "I need coffee.",
+        "Im Garten habe ich Rosen.",
+        "Im Chor singe ich Alt.",
     ],
 )
 def test_clause_that_states_nothing_lasting_is_none(text):
@@ -87,6 +94,12 @@ def test_clause_is_about_the_one_it_speaks_of():
 
     assert {one.subject for one in found} == {"meera"}
     assert all(one.text.startswith("Meera ") for one in found)
+
+
+def test_an_hour_ends_a_working_day_and_not_the_fact():
+    (found,) = statements("I work until 4:30 on tuesdays")
+
+    assert found.valid_to_ms is None
 
 
 def test_event_to_come_is_over_after_its_day():

@@ -502,7 +502,7 @@ class ClauseReader:
             return found[1] + _third(found[2])
 
         return re.sub(
-            rf"((?:\band|\bor|\bbut|,) (?:(?:also|then|sometimes|often|mostly|usually|never|always|only) )?)({'|'.join(sorted(self._second))})(?= \w)",
+            rf"((?:\band|\bor|\bbut|,) (?:(?:also|then|sometimes|often|mostly|usually|never|always|only) )?)({'|'.join(sorted(self._second))})(?= \w)(?! (?:is|are|was|were|has|have|does)\b)",
             third,
             tail,
         )
@@ -544,13 +544,14 @@ class ClauseReader:
         if tense == _PAST:
             if verb in ("got", "had", "have"):
                 return kind in (_GOT if verb == "got" else _HAD)
-            dated = kind and _DATED.search(plain) is not None
-            return bool(dated) or (self._life.search(whole) is not None and (thing or timed or number))
-        if tense == _FUTURE:
-            return timed and thing
-        if tense == _ABILITY:
-            return verb in _ABLE and bool(kind)
+            return bool(kind and _DATED.search(plain)) or (
+                self._life.search(whole) is not None and (thing or timed or number)
+            )
+        if tense in (_FUTURE, _ABILITY):
+            return (timed and thing) if tense == _FUTURE else (verb in _ABLE and bool(kind))
         habit = self._habit.search(plain) is not None
+        if verb.rstrip("s") == "need":
+            return habit and bool(kind)  # "needs insulin twice a day", not "need coffee"
         if verb == "have" or verb in self._weak or verb.rstrip("s") in self._weak:
             return bool(kind) or (number and verb == "have") or (habit and len(rest.split()) > 2)
         return thing or number or habit or timed

@@ -659,7 +659,7 @@ def _kind_of_value(one: KnownValue) -> str:
     }
     kinds["identity/age"] = "age" if one.subject == SELF else "age_other"
     return kinds.get(address) or (
-        one.category if one.category in ("medication", "favorite", "appointment", "schedule") else ""
+        one.category if one.category in ("medication", "favorite", "appointment", "schedule", "budget") else ""
     )
 
 
@@ -684,7 +684,7 @@ def _in_same_unit(new: str, old: str, kind: str) -> str:
     """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
     if kind == "schedule":
         return _DAY.sub(new.rstrip("s").capitalize(), old)
-    if kind in ("pay", "rent"):
+    if kind in ("pay", "rent", "budget"):
         number = new.strip("$€£").removesuffix("k").replace(",", "")
         return _NUMBER.sub(f"{number}000" if new.endswith("k") else number, old, count=1)
     if kind in ("weight", "hours") and _NUMBER.fullmatch(new):

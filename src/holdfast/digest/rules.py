@@ -75,10 +75,12 @@ def extract_facts(
     content = message.content[:MAX_READ_CHARS]
     found: list[Candidate] = []
     names = others if isinstance(others, SubjectNames) else SubjectNames(others or {})
+    spoken = [language_code] if language_code else likely_languages(content)
     for rules in _rules_for(content, language_code):
         people = Mentions(rules, subject, names)
         people.remember(earlier, before.content if before is not None and before.role != "user" else "", content)
-        found = found or _read_in(rules, message, content, people, before, statements=statements)
+        clauses = statements and rules.code in spoken  # "Im Chor singe ich" is no English clause
+        found = found or _read_in(rules, message, content, people, before, statements=clauses)
     if not (may_hold_results(content) or may_hold_care(content)):
         return found
     return _with_results(found, message, content, subject, names, language_code)
@@ -681,6 +683,12 @@ class ValidTime:
     words: str = ""
 
 
+# "I work until 4:30": the end of a working day, not of the fact.
+_HOUR_ALONE = re.compile(
+    r"(?i)(?:\d{1,2}(?:[:.h]\d{2})?(?:\s*(?:am|pm|a\.m\.|p\.m\.|uhr|h|o'clock))?|noon|midnight)\W*"
+)
+
+
 def resolve_valid_time(
     times: Sequence[TimeSpan],
     text: str,
@@ -724,7 +732,7 @@ def resolve_valid_time(
             mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
         ):
             return ValidTime(span.from_ms, None, last, date_words(span, at))
-        if span.relation == "until" and not mode:
+        if span.relation == "until" and not mode and not _HOUR_ALONE.fullmatch(span.words):
             held = ValidTime(None, span.to_ms, last, date_words(span, at))
     return held
 

@@ -49,7 +49,16 @@ FILLERS = frozenset(
 _TRIFLES = frozenset(
     "a an the really very quite actually simply also please currently now nowadays again still already anymore longer".split()
 )
-_SAME_WORD = {"am": "be", "is": "be", "are": "be", "has": "have", "u": "you", "cant": "can't", "dont": "don't"}
+_SAME_WORD = {
+    "am": "be",
+    "is": "be",
+    "are": "be",
+    "has": "have",
+    "u": "you",
+    "till": "until",
+    "cant": "can't",
+    "dont": "don't",
+}
 _BEFORE_NOT = {"ca": "can", "wo": "will", "sha": "shall", "do": "", "does": "", "is": "be", "are": "be", "ai": "be"}
 _SHORTENED = {"'m": "be", "'re": "be", "'ve": "have", "'ll": "will", "'d": "'d"}
 _NOT = "not"
@@ -245,7 +254,8 @@ def _means_something(sign: str, text: str, piece: re.Match[str]) -> bool:
 def comparable(text: str) -> bool:
     """Whether the sentence is written in what these rules can read: letters of Latin, and no other language's words."""
     letters = len(_LETTER.findall(text))
-    return letters > 0 and 2 * len(_LATIN.findall(text)) > letters and language_of(text) == "en"
+    english = language_of(text.replace(" till ", " until ")) == "en"  # "till" speaks for Swedish
+    return english and letters > 0 and 2 * len(_LATIN.findall(text)) > letters
 
 
 def disagreement(one: str, other: str) -> str:

@@ -500,7 +500,7 @@ _USES = frozenset("use uses using run runs drive drives drink drinks eat eats ta
 _LIVES = frozenset("live lives living stay stays staying reside resides based".split())
 # "I have two cats": a number that is a state's own, and not the name of something ("room 3 is free").
 _STATE_NUMBER = re.compile(
-    r"(?:\b(?:have|has|own|owns|am|is|are|weigh|weighs|costs?|earns?|pays?|owes?|got|turned)|['\u2019](?:m|ve|s|re))"
+    r"(?:\b(?:have|has|own|owns|am|is|are|weigh|weighs|costs?|earns?|pays?|owes?|got|turned|until)|['\u2019](?:m|ve|s|re))"
     r"\s+(?:about |only |now |already )?[\w.,]*$",
     re.IGNORECASE,
 )
@@ -726,7 +726,7 @@ def _negates(a: Sense, b: Sense) -> bool:
 
 
 def _other_number(text: str, a: Sense, old: str, b: Sense) -> bool:
-    """ "I have three cats" after "I have two cats"."""
+    """ "I have three cats" after "I have two cats"; "I work until 3:30" after "until 4:30"."""
     same_else = _but_numbers(a) == _but_numbers(b) and a.names == b.names and a.negated == b.negated
     one_each = len(a.numbers) == len(b.numbers) == 1 and a.numbers != b.numbers
     return same_else and one_each and _states_number(text) and _states_number(old)
@@ -741,7 +741,7 @@ def _states_number(text: str) -> bool:
     for found in re.finditer(r"[\w.,]+", text):
         word = found.group().casefold().strip(".,")
         if word and (word[0].isdigit() or word in NUMBERS):
-            return bool(_STATE_NUMBER.search(text[: found.start()]))
+            return bool(_STATE_NUMBER.search(text[: found.start()].replace("till ", "until ")))
     return False
 
 
