@@ -605,6 +605,10 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             yield switched
             continue
         kind = _kind_of_value(one)
+        scaled = _scaled(reading, one, known, just) if kind == "medication" else None
+        if scaled is not None:
+            yield scaled
+            continue
         words = one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
             words = one.key.replace("_", " ") if kind == "appointment" else min(one.names, key=len, default="")
@@ -630,6 +634,32 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             if kind == "schedule":
                 yield reading.retract(match.span(), one)  # a habit is one of several
             yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+_FACTORS = {"doubled": 2.0, "tripled": 3.0, "halved": 0.5}
+_DOSE = re.compile(r"\d+(?:[.,]\d+)?")
+_HIS_OR_HERS = re.compile(r"(?i)\w['’]s (?!has )|\b(?:his|her)\b")
+
+
+def _scaled(
+    reading: _Reading, one: KnownValue, known: Sequence[KnownValue], just: Sequence[KnownValue]
+) -> Candidate | None:
+    """Return the new dose in "my doctor doubled it", from the known one."""
+    cue, old = ending_cue(reading.rules.code, "scaled"), _DOSE.search(one.value)
+    match = cue.search(reading.text) if cue is not None and old is not None else None
+    if match is None or old is None or not _is_topic(reading, one, "medication", known, just):
+        return None
+    what = match["what"] or ""
+    named = what.removesuffix(" dose") in ("", "dose", "dosage", one.words.casefold()) or what[:4] in ("tabl", "pill")
+    if one.subject == SELF and _HIS_OR_HERS.search(match[0]):
+        return None
+    topic = ending_cue(reading.rules.code, "topic_medication")
+    if not what and (topic is None or topic.search(reading.message.content) is None):
+        return None  # "they doubled it" may be the rent
+    if not named or _is_anothers(reading, one, match.start()) or not reading.means(match.start(), match.end()):
+        return None
+    number = float(old[0].replace(",", ".")) * _FACTORS[match["how"].lower()]
+    return reading.state(match.span(), one, _DOSE.sub(f"{number:g}", one.value, count=1))
 
 
 def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
@@ -686,6 +716,9 @@ def _in_same_unit(new: str, old: str, kind: str) -> str:
         return _DAY.sub(new.rstrip("s").capitalize(), old)
     if kind in ("pay", "rent", "budget"):
         number = new.strip("$€£").removesuffix("k").replace(",", "")
+        before = _NUMBER.search(old)
+        if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
+            number += "000"  # "it's 55 now" after 50k
         return _NUMBER.sub(f"{number}000" if new.endswith("k") else number, old, count=1)
     if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
         return _NUMBER.sub(new, old, count=1)

@@ -723,7 +723,7 @@ class KnownValue:
             verb = plain[1].lower()
             doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb.removesuffix("e")
             found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
-        if self.category in _BRANDS and " " in words:
+        if (self.category in _BRANDS or self.key == "lives_with") and " " in words:  # "girlfriend Noor"
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
         if self.category == "appointment":
             kind = self.key.replace("_", " ")
