@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.jobs.metrics import questions
-from holdfast.jobs.usage import is_used_by
+from holdfast.jobs.usage import count_used
 from holdfast.testing.clock import FakeClock
 from holdfast.types import Message
 
@@ -97,4 +97,4 @@ def test_imported_conversations_are_judged_by_when_things_were_said():
     ],
 )
 def test_a_reply_takes_up_what_it_shares_telling_words_with(reply, item, question, expected):
-    assert is_used_by(reply, item, question) is expected
+    assert count_used(reply, [item], question) == int(expected)

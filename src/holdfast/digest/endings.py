@@ -688,6 +688,8 @@ def _kind_of_value(one: KnownValue) -> str:
         "schedule/sleeps_at": "clock",
     }
     kinds["identity/age"] = "age" if one.subject == SELF else "age_other"
+    if one.category == "budget" and "_for_" in one.key:
+        return ""  # its purpose is named with it
     return kinds.get(address) or (
         one.category if one.category in ("medication", "favorite", "appointment", "schedule", "budget") else ""
     )

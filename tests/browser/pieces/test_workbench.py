@@ -110,7 +110,7 @@ def test_the_messages_are_searched_on_the_server(someone):
     assert page.locator("#map .hit").count() == 1
     page.keyboard.press("Tab")
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.textContent") == "201"
+    until(page, lambda: page.evaluate("document.activeElement.textContent") == "201", what="the focus on the hit")
     page.keyboard.press("Enter")
     until(page, lambda: focused(page) == "m201", what="the focus in the message")
     expect(page.locator("#m201")).to_be_in_viewport()
