@@ -161,9 +161,9 @@ def test_a_server_leaves_the_work_to_a_worker_and_both_are_watched(tmp_path, unu
         answered(f"http://{door}/healthz")
         with Memory(tmp_path / "chat.db") as memory:
             memory.conversation("c", user="bo").append([{"role": "user", "content": f"turn {n}"} for n in range(30)])
-        for _ in range(400):
+        for _ in range(1200):
             found = figures(answered(f"http://{door}/metrics").text)
-            if found.get(("jobs_total", "extract,done")):
+            if found.get(("jobs_total", "extract,done")) and found.get(("job_claims_total", "extract")):
                 break
             time.sleep(0.05)
         assert (found["workers", ""], found["job_claims_total", "extract"] >= 1) == (2, True)
