@@ -18,8 +18,10 @@ _KINDS = [
         "kubernetes, k8s, nomad, docker swarm, mesos",
         "jira, linear, asana, trello, youtrack, clickup",
         "slack, microsoft teams, mattermost, rocket.chat, zulip",
-        "notion, confluence, evernote, obsidian",
-        "datadog, new relic, dynatrace",
+        "notion, confluence, evernote, obsidian, onenote, apple notes, google keep, logseq, roam research, joplin",
+        "datadog, new relic, dynatrace, splunk",
+        "bitwarden, lastpass, 1password",
+        "firefox, chrome, safari",
         "sendgrid, postmark, mailgun",
         "zendesk, intercom, freshdesk",
         "terraform, pulumi, cloudformation",
@@ -92,5 +94,9 @@ def is_left_for(old: str, new: str, text: str) -> bool:
         return False  # another one of its kind may be the one that was left
     if re.search(rf"\bfrom (?!now on\b|(?:our |the |my )?{re.escape(old)}(?!\w))", text, re.IGNORECASE):
         return False
+    if re.search(
+        rf"\bfrom (?:our |the |my )?{re.escape(old)} (?:over )?to {re.escape(new)}{_NAME_ENDS}", text, re.IGNORECASE
+    ):
+        return True
     moved = rf"\b(?:moved|switched|migrated|changed|went)(?! from){_OBJECT} (?:over |across )?to {re.escape(new)}{_NAME_ENDS}"
     return re.search(moved, text, re.IGNORECASE) is not None
