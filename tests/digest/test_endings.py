@@ -386,3 +386,30 @@ def _believed_after(*said: str) -> str:
             chat.record(text, "I see.")
         memory.digest()
         return "\n".join(fact.text for fact in memory.user("ana").facts() if fact.kind != "episode")
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "kept"),
+    [
+        ("Ich nehme 5 mg Ramipril.", "Jetzt nehme ich Candesartan 8.", "Ramipril 5 mg"),
+        ("Ich nehme 5 mg Ramipril.", "Jetzt nehme ich 8.", "Ramipril 8 mg"),
+        ("Mein Hund Waldi nimmt 5 mg Vetmedin.", "Jetzt nehme ich Candesartan 8.", "Waldi nimmt Vetmedin 5 mg"),
+        ("Mein Hund Waldi nimmt 5 mg Vetmedin.", "Jetzt nehme ich 8.", "Waldi nimmt Vetmedin 5 mg"),
+    ],
+)
+def test_a_dose_of_another_medicine_or_patient_changes_nothing(first, then, kept):
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text in (first, then):
+            chat.record(text, "Ok.")
+            memory.digest()
+
+        assert kept in " ".join(fact.text for fact in memory.user("ana").facts("medication"))
+
+
+def test_a_medicine_by_its_brand_is_one_fact():
+    with Memory(embedder=None) as memory:
+        memory.conversation("c", user="ana").record("My dog Rex takes 5 mg of Vetmedin.", "Ok.")
+        memory.digest()
+
+        assert [fact.text for fact in memory.user("ana").facts("medication")] == ["Rex takes pimobendan 5 mg."]

@@ -618,6 +618,8 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
         match = pattern.search(reading.text)
         if match is None or not reading.means(match.start(), match.end()):
             continue
+        if kind == "medication" and _is_of_another_medicine(reading, one, match):
+            continue
         if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
             continue
         if kind == "age_other" and _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2]):
@@ -634,6 +636,23 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             if kind == "schedule":
                 yield reading.retract(match.span(), one)  # a habit is one of several
             yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+_I_TAKE = re.compile(r"\b(?:nehme|prends|tomo|prendo|i take|i'm (?:now )?on|i am (?:now )?on)\b", re.IGNORECASE)
+_NAMED_MEDICINE = re.compile(r"(?<=\s)(?!(?:Dosis|Tabletten?|Pillen?|Kapseln?|Tropfen|Dose)\b)[A-ZÄÖÜ][\w-]{4,}")
+
+
+def _is_of_another_medicine(reading: _Reading, one: KnownValue, match: re.Match[str]) -> bool:
+    """Whether a new dose is one of another medicine or patient: "jetzt nehme ich Candesartan 8" after Ramipril."""
+    if one.subject != SELF and _I_TAKE.search(match[0]):
+        return True
+    new = "new" if match["new"] else "new_"
+    before = reading.text[match.start() : match.start(new)]
+    known = {name.casefold() for name in (one.words, one.key, *one.names)}
+    drugs = reading.rules.lexicons.get("drug")
+    listed = [found[0] for found in drugs.one.finditer(before)] if drugs else []
+    named = {(drugs.lookup(word) if drugs else None) or word for word in (*listed, *_NAMED_MEDICINE.findall(before))}
+    return any(word.casefold() not in known for word in named)
 
 
 _FACTORS = {"doubled": 2.0, "tripled": 3.0, "halved": 0.5}
