@@ -254,7 +254,7 @@ def reload_on_hangup(options: StoreOptions, command: str, memory: Memory, flags:
     signals: SimpleQueue[bool] = SimpleQueue()
     reloader = threading.Thread(
         target=_reload_until_told,
-        args=(signals, options, command, memory, flags, options.load(**flags)),
+        args=(signals, options, command, memory, flags, options.load(**flags), _has_terminal()),
         name="holdfast-reload",
         daemon=True,
     )
@@ -275,8 +275,8 @@ def _reload_until_told(
     memory: Memory,
     flags: Mapping[str, Any],
     started_with: LoadedConfig,
+    in_terminal: bool,  # asked before the thread starts: the terminal may be gone by its first step
 ) -> None:
-    in_terminal = _has_terminal()
     while signals.get():
         if in_terminal and not _has_terminal():
             os.kill(os.getpid(), signal.SIGTERM)
