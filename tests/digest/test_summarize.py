@@ -335,7 +335,8 @@ def _role(who: str) -> tuple[str]:
 def test_no_sentence_was_never_said(messages: list[Message]) -> None:
     """Every run of words between attribution and "…" stands, letter for letter, in a message."""
     draft = summarize_chunk(messages)
-    said = [letters(re.sub(r"```.*?(```|\Z)", "", m.content, flags=re.DOTALL)) for m in messages]
+    plain = [re.sub(r"```.*?(```|\Z)", "", m.content, flags=re.DOTALL) for m in messages]
+    said = [letters(text) for content in plain for text in (content, re.sub(r"</?[A-Za-z][^<>]*>", "", content))]
     if draft.text in {load_salience_words(language).labels["nothing"] for language in LANGUAGES}:
         return
     told = [part for _, text in sentences_of(draft) for part in re.split(r"(?<=[.!?…。！？؟:;])\s+|\s*…\s*", text)]

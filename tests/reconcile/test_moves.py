@@ -40,6 +40,15 @@ ENDS = [
     ("I go to the gym every Monday.", "I don't go to the gym anymore.", []),
     ("I prefer Python over JavaScript.", "I dislike Python.", ["Dislikes Python."]),
     ("I dislike Python.", "I prefer Python over JavaScript.", ["Prefers Python over JavaScript."]),
+    ("Our backend is in Python.", "We rewrote the backend in Go.", ["Uses Go."]),
+    ("Our app is in Flask.", "We rebuilt the app with FastAPI last month.", ["Uses FastAPI."]),
+    ("We use Slack at work.", "Our company moved to Teams.", ["Uses Microsoft Teams."]),
+    ("I take the bus to work.", "I bike to work now.", ["Gets to work by bike."]),
+    ("I prefer dark mode.", "I switched to light mode.", ["Prefers light mode."]),
+    ("I'm learning Spanish.", "I stopped Spanish and started Italian.", ["Is learning Italian."]),
+    ("My manager is Paula.", "Paula left, Kevin is my manager now.", ["Their manager is called Kevin."]),
+    ("I sleep at 10 pm.", "I go to bed at midnight now.", ["Goes to bed at midnight."]),
+    ("I'm single.", "I'm engaged to Mia.", ["Is engaged to Mia."]),
     ("My favourite colour is blue.", "My favorite color is green.", ["Has green as favorite color."]),
 ]
 
@@ -50,6 +59,10 @@ def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) 
 
 
 STAYS = [
+    ("Our backend is in Python.", "We rewrote the frontend in TypeScript."),
+    ("Our backend is in Python.", "We rewrote part of the backend in Go."),
+    ("I take the bus to work.", "I bike to work on Fridays."),
+    ("We use Slack at work.", "Their company moved to Teams."),
     ("We use Loki for logs.", "We use Elastic for traces now."),
     ("We use Loki for logs.", "We use Elastic for logs, too."),
     ("I take 20 mg of lisinopril daily.", "I'm on lisinopril."),

@@ -78,6 +78,7 @@ class _Reading:
     text: str
     offset: int
     others: Mapping[str, str]
+    by_label: Mapping[str, Sequence[KnownValue]]
 
     @property
     def said(self) -> Mapping[str, tuple[str, ...]]:
@@ -210,8 +211,9 @@ def _found_in(
     """Return what the words of one language end, each once; *lost* is what the message itself states and may end."""
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
+    by_label = _by_label(rules, wanted)
     for span in split_pieces(text, MAX_TEXT_CHARS):
-        reading = _Reading(rules, message, _plain(rules, span.of(text)), span.start, others)
+        reading = _Reading(rules, message, _plain(rules, span.of(text)), span.start, others, by_label)
         ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
         for candidate in (*_in_sentence(reading, wanted, just, stated), *ended):
             what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
@@ -425,10 +427,13 @@ def _by_event(
 ) -> Iterator[tuple[KnownValue, Span]]:
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
     last = max((one.seq for one in just if one.kind == "attribute"), default=0)
+    places = {id(one): place for place, one in enumerate(known)}
     for number, event in enumerate(reading.rules.ended.get("event", ())):
-        own = [one for one in known if _is_own(one) and _ends(reading.rules, event, one)]
+        alike = {id(one): one for label in event["ends"] for one in reading.by_label.get(label, ())}
+        own = [one for one in alike.values() if id(one) in places and _ends(reading.rules, event, one)]
         if not own:
             continue
+        own.sort(key=lambda one: places[id(one)])
         whose = {*event.get("named", ()), SENTENCE}
         named = tuple(
             sorted({name for one in own if {one.category, str(one.kind)} & whose for name in one.names})
@@ -451,6 +456,22 @@ def _by_event(
         people = {one.value.casefold() for one in meant}
         own = [one for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS]
         yield from ((one, span) for one in own if not _keeps(reading, one, value_expression(one.names, reading.rules)))
+
+
+def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, list[KnownValue]]:
+    """Return by each label of `_ends` the facts that may have it, so that no event is held against every known fact."""
+    found = dict[str, list[KnownValue]]()
+    for one in known:
+        labels = {f"{one.category}/{one.key}", f"{one.category}/*", f"{one.category}/{one.key}=false"}
+        if one.kind == "statement":
+            labels = {"statement/*", *_addresses_of(rules.code, one.text)}
+        elif one.key == "marital_status":
+            labels.add(f"{one.key}/{one.value.casefold()}")
+        elif one.key == "works_as" or one.value.casefold() in ("unemployed", "jobless"):
+            labels |= {"education/studies", "work/none"}
+        for label in labels if _is_own(one) else ():
+            found.setdefault(label, []).append(one)
+    return found
 
 
 def _is_own(one: KnownValue) -> bool:

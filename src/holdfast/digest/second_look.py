@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from ..clock import from_ms
 from ..scope import SELF
@@ -682,7 +682,7 @@ def _objects(text: str) -> tuple[str, ...]:
     return () if last.lower() in _NO_THING or last.isdigit() else (whole, last)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KnownValue:
     """
     A known attribute: subject, address, value, and whether its address holds one value only.
@@ -699,7 +699,7 @@ class KnownValue:
     seq: int = 0
     kind: FactKind = "attribute"
 
-    @property
+    @cached_property
     def words(self) -> str:
         """The name a message would use: the value, or the key where it says more (``dietary/vegan = true``)."""
         if self.kind == "statement":
@@ -708,7 +708,7 @@ class KnownValue:
         named = self.key.replace("_", " ") if self.category in ("dietary", "medication") else own
         return _ARTICLE.sub("", named)
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
         if self.kind == "statement":
@@ -788,6 +788,8 @@ def without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) 
 
 def _says_end(one: Candidate, end: Candidate) -> bool:
     """Whether a statement is the one that says an ending."""
+    if end.value == "single" and "single" not in one.text.casefold():
+        return False  # "I'm engaged to Mia" says more
     if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
         return True
     ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text

@@ -7,6 +7,7 @@ What was believed of the old place ends only where the words leave no room for b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from .compare import sequence, thing_stems
 
@@ -38,6 +39,9 @@ _LIMITED = re.compile(
     r"\b(?:only|still|back|stays?|at (?:home|my)|for (?:the|my|our|some|one|a)|in (?:one|the demo)|on (?:my|the))\b",
     re.IGNORECASE,
 )
+# A part of a product that is written in one language or framework: who rewrites it in another has left the first.
+_REWRITTEN = r"""\b(?:rewrote|rewritten|ported|rebuilt|converted|re-?implemented|redid|redone|moved|migrated|switched) (?:the|our|my) (?:whole |entire )?
+(?P<part>back-?end|front-?end|api|app|server|service|website|site|bot|pipeline|codebase|monorepo|shop|blog|cli|game)(?: over)?(?: from [\w.\#+ ]{1,20}?)?\ (?:in|to|on|with|using)\ """
 _NAME_ENDS = r"(?=\s*(?:[.!,;]|$|now\b|last\b|this\b|in \d{4}))"
 _NOW = re.compile(r"[\s,]+(?:now|nowadays|these days|instead|from now on)[\s.!]*$", re.IGNORECASE)
 _PLACED = re.compile(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.+-]*(?: [A-Z][\w.+-]*){0,2})")
@@ -84,6 +88,16 @@ def placed_elsewhere(text: str, old: str) -> bool:
     return same and not thing_stems(where[0]) & thing_stems(where[1])
 
 
+def is_rewritten_in(said_of_old: Iterable[str], new: str, text: str) -> bool:
+    """Whether a message moves to *new* that part of a product of which the old quotes tell: "rewrote the backend in Go"."""
+    name = re.escape({"Golang": "Go"}.get(new, new))
+    found = re.search(_REWRITTEN.replace("\n", "") + name + _NAME_ENDS, text, re.IGNORECASE)
+    if found is None or _PARTLY.search(text) or _LIMITED.search(text):
+        return False
+    part = rf"(?<!\w){found['part'].replace('-', '-?')}(?!\w)"
+    return any(re.search(part, quote, re.IGNORECASE) for quote in said_of_old)
+
+
 def is_left_for(old: str, new: str, text: str) -> bool:
     """Whether a whole message that moves to the tool *new* leaves *old*, one for the same purpose."""
     before, after = old.casefold(), new.casefold()
@@ -94,9 +108,8 @@ def is_left_for(old: str, new: str, text: str) -> bool:
         return False  # another one of its kind may be the one that was left
     if re.search(rf"\bfrom (?!now on\b|(?:our |the |my )?{re.escape(old)}(?!\w))", text, re.IGNORECASE):
         return False
-    if re.search(
-        rf"\bfrom (?:our |the |my )?{re.escape(old)} (?:over )?to {re.escape(new)}{_NAME_ENDS}", text, re.IGNORECASE
-    ):
+    name = re.escape(new).replace("Microsoft\\ ", r"(?:Microsoft |MS )?")
+    if re.search(rf"\bfrom (?:our |the |my )?{re.escape(old)} (?:over )?to {name}{_NAME_ENDS}", text, re.IGNORECASE):
         return True
-    moved = rf"\b(?:moved|switched|migrated|changed|went)(?! from){_OBJECT} (?:over |across )?to {re.escape(new)}{_NAME_ENDS}"
+    moved = rf"\b(?:moved|switched|migrated|changed|went)(?! from){_OBJECT} (?:over |across )?to {name}{_NAME_ENDS}"
     return re.search(moved, text, re.IGNORECASE) is not None
