@@ -169,6 +169,12 @@ def test_someone_else_is_the_subject():
         ("education", "year", "grade 7", "Is in grade 7."),
         ("car", "year", "2019", "Year: 2019."),
         ("health", "wears", "a hearing aid", "Wears a hearing aid."),
+        ("health", "has_condition", "knee a bit iffy", "Health: knee a bit iffy."),
+        ("schedule", "does", "takes Fenna to judo on Wednesdays", "Takes Fenna to judo on Wednesdays."),
+        ("schedule", "does", "feeds Ilse's cat", "Feeds Ilse's cat."),
+        ("schedule", "does", "pilates Tuesdays", "Does pilates Tuesdays."),
+        ("schedule", "works_out", "runs maybe 25k a week", "Runs maybe 25k a week."),
+        ("food", "eats", "eggs Benedict", "Eats eggs Benedict."),
     ],
 )
 def test_the_sentence_of_an_attribute_says_its_value(category, key, value, sentence):

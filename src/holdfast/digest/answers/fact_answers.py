@@ -691,6 +691,10 @@ _RELATION = re.compile(
 _OWN_VERB = re.compile(
     r"(?:can['’]?t|cannot|does ?n[o'’]t|is|has|had|gets?|feels?|needs?) |[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b"
 )
+_HABIT_VERB = re.compile(
+    r"(?!(?:pilates|aerobics|athletics|gymnastics|darts|tennis|weights|sports|games|crafts|classes|lessons|press-ups|push-ups|sit-ups|laps|stairs)\b)[a-z]{3,}(?<!s)s (?:[A-Z\d]|maybe|about|around|roughly|some|no)"
+)
+_AILING = re.compile(r"(?:(?:left|right|lower|upper) )?[a-z]+ (?:a bit|a little|slightly|quite|very|really|still) ")
 _STATE = re.compile(
     r"(?:\w+ly )?(?:deaf|blind|mute|lame|obese|bipolar|pregnant|\w+-blind|(?!colic|panic|clinic)\w+(?:ic|sick))",
     re.IGNORECASE,
@@ -742,8 +746,11 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
         or SENTENCES.get(key, "")
         or sentences_of("en").get((category, key), "")
     )
-    if _OWN_VERB.match(value) and key not in ("has", "plays", "owns"):
+    own_verb = _OWN_VERB.match(value) or (key in ("does", "works_out") and _HABIT_VERB.match(value))
+    if own_verb and key not in ("has", "plays", "owns"):
         return value  # "runs a small bike shop" is a sentence already
+    if key == "has_condition" and _AILING.match(value):
+        return f"health: {value}"
     if key == "has_condition" and _STATE.fullmatch(value):
         return f"is {value}"
     if key == "year" and _YEAR_NAME.fullmatch(value):
