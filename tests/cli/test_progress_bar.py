@@ -52,7 +52,7 @@ def frames(arguments: list[str], cwd: Path) -> list[str]:
         ),
         (
             ["digest"],
-            r"Learning [━╺╸]{16} (extracting facts|summarizing|indexing for search)(, \d+ jobs? to go)? \d:\d\d:\d\d",
+            r"Learning [━╺╸]{16} (extracting facts|summarizing|indexing for search|writing the story)( \([\d,]+ texts? done\))?(, \d+ jobs? to go)? \d:\d\d:\d\d",
         ),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else None,

@@ -27,6 +27,7 @@ Called with what was done, of which kind, and how much, by the thread that did i
 ``empty``), ``context``, ``append`` and the other calls, and ``job`` (of a kind) with the seconds; ``job.done``,
 ``job.failed``, ``job.waiting`` with 1.  Of a job's kind also ``claim``, ``takeover`` (from a worker whose lease had ended)
 and ``lost`` (another worker took it over) with 1, and ``busy`` with 1 at the beginning of an attempt and -1 at its end.
+``indexed`` (of ``text``) with how many texts were embedded for search.
 
 ``context.tokens`` (of a section) with its tokens, ``context.prefix`` (``reused`` or ``changed``) with 1.  Of a model's name,
 ``own`` for those that users brought and ``other`` for unknown ones: ``tokens.input``, ``tokens.cached`` (input that the

@@ -299,7 +299,9 @@ class EmbedDocs:
         while True:
             epoch, docs, texts = self.deps.store.read(scope, self._snapshot)
             rows = self.embed(docs, [texts.get((doc.kind, doc.doc), "") for doc in docs])
-            if self.deps.store.write(scope, partial(self._write, job=job, epoch=epoch, rows=rows)):
+            done = self.deps.store.write(scope, partial(self._write, job=job, epoch=epoch, rows=rows))
+            self.deps.observer.report("indexed", "text", len(rows))
+            if done:
                 return DigestReport()
 
     def embed(self, docs: Sequence[DocRow], texts: Sequence[str]) -> list[tuple[DocRow, float, bytes]]:

@@ -29,6 +29,7 @@ _KINDS = {
     "read": "extracting facts with the model",
     "chunk": "summarizing",
     "embed": "indexing for search",
+    "story": "writing the story",
     "upkeep": "cleaning up",
 }
 
@@ -154,7 +155,9 @@ def digest_all(memory: Memory, *, show: bool) -> DigestReport:
     A worker that was killed holds its job until its lease ends, at most a minute later; then the job is done here.
     """
     held: list[Job] = []
-    with ProgressBar("Learning", show=show, watch=lambda: _held_by(held) or _current_work(memory)):
+    indexed: list[float] = []
+    memory.admin.observe(lambda what, of, amount: indexed.append(amount) if what == "indexed" else None)
+    with ProgressBar("Learning", show=show, watch=lambda: _held_by(held) or _current_work(memory, round(sum(indexed)))):
         report = memory.digest()
         first = {(job.id, job.fence) for job in memory.jobs("running")}
         while first:
@@ -182,11 +185,14 @@ def raise_if_failed(report: DigestReport) -> int:
     return 0
 
 
-def _current_work(memory: Memory) -> str:
+def _current_work(memory: Memory, indexed: int) -> str:
+    """Say what is done now; the *indexed* texts show that a single long job goes on."""
     found = memory.jobs()
     running = sorted({_KINDS.get(job.kind, job.kind) for job in found if job.state == "running"})
     due = sum(_is_due(job) for job in found)
     words = ", ".join(running) or "waiting"
+    if indexed and _KINDS["embed"] in running:
+        words += f" ({count(indexed, 'text')} done)"
     return f"{words}, {count(due, 'job')} to go" if due else words
 
 
