@@ -18,6 +18,8 @@ from holdfast.text.sentences import describes_only_past, split_sentences
         ("One. Two! Three? Four", ["One.", "Two!", "Three?", "Four"]),
         ("I met Dr. Smith at 3.5 p.m. today. Good.", ["I met Dr. Smith at 3.5 p.m. today.", "Good."]),
         ("I live in St. Louis. You?", ["I live in St. Louis.", "You?"]),
+        ("Wir fahren vom 12. bis 19. Juni. Gut.", ["Wir fahren vom 12. bis 19. Juni.", "Gut."]),
+        ("Es waren 12. Dann 13.", ["Es waren 12.", "Dann 13."]),
         ("J. R. Tolkien wrote. I read.", ["J. R. Tolkien wrote.", "I read."]),
         ("So did I. Then we left.", ["So did I.", "Then we left."]),
         ("Fruit, e.g. apples, etc. are fine.", ["Fruit, e.g. apples, etc. are fine."]),

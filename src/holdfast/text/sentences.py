@@ -47,7 +47,8 @@ _BULLET = re.compile(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z]\))[ \t]
 _WORD_BEFORE = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W\d_]))*\Z")
 _ABBREVIATION_REACH = 12
 _MONTH_AFTER = re.compile(
-    r"\s(?:januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember)\b", re.IGNORECASE
+    r"(?:\s(?:bis(?: zum)?|und|oder) \d{1,2}\.)?\s(?:januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember)\b",
+    re.IGNORECASE,
 )
 
 
@@ -100,7 +101,7 @@ def _runs_on(text: str, found: re.Match[str]) -> bool:
         return bool(after) and after[0].islower() and "\n" not in text[found.end() : found.end() + 2]
     reach = text[max(0, found.start() - _ABBREVIATION_REACH) : found.start()]
     if reach[-1:].isdigit() and _MONTH_AFTER.match(text, found.end()):
-        return True  # a German ordinal: "am 3. März"
+        return True  # a German ordinal: "am 3. März", "vom 12. bis 19. Juni"
     word = _WORD_BEFORE.search(reach)
     if word is None:
         return False
