@@ -84,34 +84,34 @@ def test_the_keyboard_is_enough(fresh, visitor):
     someone = visitor(fresh, "operator")
     page = someone.open(TALK)
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    page.wait_for_function("document.activeElement.className === 'skip'")
     page.keyboard.press("Enter")
     for _ in range(12):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.classList.contains('chunk')"):
             break
-    name = "document.activeElement.getAttribute('aria-label') ?? ''"
-    assert page.evaluate(name).startswith("Level ")
+    focused = "start => (document.activeElement.getAttribute('aria-label') ?? '').startsWith(start)"
+    page.wait_for_function(focused, arg="Level ")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    assert page.evaluate(name).startswith("Level 1, summary 1,")
+    page.wait_for_function(focused, arg="Level 1, summary 1,")
     page.keyboard.press("ArrowRight")
-    assert page.evaluate(name).startswith("Level 1, summary 2,")
+    page.wait_for_function(focused, arg="Level 1, summary 2,")
     page.keyboard.press("ArrowUp")
-    assert page.evaluate(name).startswith("Level 2, summary 1,")
+    page.wait_for_function(focused, arg="Level 2, summary 1,")
     page.keyboard.press("End")
     page.keyboard.press("Home")
     page.keyboard.press("Enter")
     expect(page.locator("#chunk h2")).to_contain_text("Meta summary 1")
     expect(page.locator("#chunk h2")).to_be_focused()
     page.keyboard.press("Escape")
-    assert page.evaluate(name).startswith("Level 2, summary 1,")  # back at the block
+    page.wait_for_function(focused, arg="Level 2, summary 1,")  # back at the block
     page.keyboard.press("j")
-    assert page.evaluate("document.activeElement.closest('.said') !== null")
+    page.wait_for_function("document.activeElement.closest('.said') !== null")
     page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+    expect(page.locator("#help")).to_be_visible()
     page.keyboard.press("Escape")
-    assert not page.locator("#help").is_visible()
+    expect(page.locator("#help")).to_be_hidden()
     assert someone.watch.all == []
 
 
