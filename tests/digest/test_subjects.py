@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
+from holdfast.digest.mentions import subject_names
+from holdfast.digest.rules import extract_facts
+from holdfast.store import SubjectRow
 from holdfast.testing.clock import FakeClock
+from holdfast.types import Message
 
 CHATS = tomllib.loads((Path(__file__).parent / "subjects.toml").read_text(encoding="utf-8"))["chat"]
 
@@ -44,3 +48,44 @@ def test_each_fact_is_about_whom_it_was_said_of(chat: dict[str, list[str]]) -> N
 
 def test_there_are_many_chats() -> None:
     assert len(CHATS) >= 50
+
+
+LUNA = SubjectRow("luna", name="Luna")
+JANSEN = SubjectRow("pat-7", name="Mr Jansen", aliases=("the patient",))
+LEO = SubjectRow("kid-1", name="Leo", aliases=("my son",))
+ATLAS = SubjectRow("atlas", name="Atlas", aliases=("the app",))
+
+
+@pytest.mark.parametrize(
+    ("about", "note", "facts"),
+    [
+        (LUNA, "allergic to chicken", ["Luna is allergic to chicken."]),
+        (LUNA, "takes apoquel 5.4 mg", ["Luna takes apoquel 5.4 mg."]),
+        (LUNA, "- is 4", ["Luna is 4 years old."]),
+        (LUNA, "Loves carrots.", ["Luna likes carrots."]),
+        (LUNA, "I'm allergic to cats", ["Is allergic to cats."]),
+        (LUNA, "I take sertraline 50 mg", ["Takes sertraline 50 mg."]),
+        (LUNA, "daughter Mia feeds her", []),
+        (LUNA, "is she ok?", []),
+        (LUNA, "Has anyone tried raw food?", []),
+        (LUNA, "Please keep your answers short.", ["Wants short replies."]),
+        (JANSEN, "72 yo, admitted with pneumonia", ["Mr Jansen is 72 years old."]),
+        (JANSEN, "Patient is allergic to penicillin!!", ["Mr Jansen is allergic to penicillin."]),
+        (JANSEN, "Takes amoxicillin 500 mg.", ["Mr Jansen takes amoxicillin 500 mg."]),
+        (JANSEN, "daughter Koosje visits on sundays", ["Mr Jansen has a daughter called Koosje."]),
+        (LEO, "is afraid of the dark", ["Leo is afraid of the dark."]),
+        (ATLAS, "the app runs on AWS", ["Atlas uses AWS."]),
+        (ATLAS, "We moved from Firebase to Supabase.", ["Atlas uses Supabase."]),
+        (ATLAS, "I live in Ghent.", ["Lives in Ghent."]),
+    ],
+)
+def test_a_note_that_names_nobody_is_about_the_subject_of_its_conversation(
+    about: SubjectRow, note: str, facts: list[str]
+) -> None:
+    names = subject_names([about], [], here=about.subject)
+    message = Message("user", note, seq=1)
+    read = extract_facts(message, subject=about.subject, others=names, statements=True)
+
+    assert [one.text for one in read if one.modality == "asserted"] == facts
+    assert all(one.quote.strip("- ") in note for one in read)
+    assert all(note[one.start : one.start + len(one.quote)] == one.quote for one in read)

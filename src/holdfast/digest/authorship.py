@@ -484,7 +484,7 @@ def _signs(line: TextLine) -> bool:
 
 _COLON = re.compile(r"[:：](?![\d/])(?=[\s\x00\"'“„«「『(*]|[^\x00-\x7f]|\w)")
 _OPEN_BRACKET = re.compile(r"\((?![^()]*\))")
-_CLAUSE_START = re.compile(r"[.!?…。！？](?=\s)|[。！？]|\n")
+_CLAUSE_START = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bProf)[.!?…。！？](?=\s)|[。！？]|\n")
 
 
 _SHORT_QUOTE = re.compile(r"[\"“„«‹「『'][^\"“”„«»‹›「」『』\n]{1,60}[\"”“»›」』'](?=[.,!?]*(?:\s|\Z))")

@@ -56,7 +56,8 @@ LATEST = 3  # messages through which a pronoun is followed
 _THINGS = frozenset("project team company product case trip ticket task job order deal account app repo work".split())
 _CHILDREN = frozenset("child kid son daughter baby boy girl student pupil".split())
 _YOUNG = frozenset("daughter son child baby grandson granddaughter".split())
-_OWN = re.compile(r"(?:my|our)\s+", re.IGNORECASE)
+_BEINGS = frozenset("patient client resident guest customer".split())
+_OWN = re.compile(r"(?:my|our|the)\s+", re.IGNORECASE)
 _NO_NAMES = ENGLISH_STOP | frozenset(
     "everyone everybody someone somebody nobody anyone people today tomorrow yesterday please thanks hello hi also "
     "maybe mom mum dad doctor vet doc breakfast dinner lunch food update note".split()
@@ -142,7 +143,7 @@ def subject_names(rows: Iterable[SubjectRow], facts: Iterable[Fact | Candidate],
 
 
 def without_owner(name: str) -> str:
-    """Return ``dog`` for ``my dog``."""
+    """Return ``dog`` for ``my dog``, ``patient`` for ``the patient``."""
     return _OWN.sub("", name)
 
 
@@ -224,6 +225,7 @@ class Mentions:
         self._she = frozenset(str(table.get("she", "")).split())
         self._he = frozenset(str(table.get("he", "")).split())
         self._it = frozenset(str(table.get("it", "")).split())
+        self._pronouns = {name: str(table.get(name, "")).split(" ")[0] for name in ("she", "he", "it")}
         self._female = frozenset(str(table.get("female", "")).split())
         self._male = frozenset(str(table.get("male", "")).split())
         self._bare = frozenset(str(table.get("bare", "")).split())
@@ -233,6 +235,8 @@ class Mentions:
         label = names.labels.get(subject) or (subject if is_code(subject) else _label(subject))
         self._scope = MentionedPerson(subject, label) if subject != SELF else None
         self._nameless = subject != SELF and subject not in names.labels and is_code(subject)
+        aliases = {without_owner(name) for name, known in names.ids.items() if known == subject and subject != SELF}
+        self._kinds = {scope_kind(subject)} | (aliases & (_THINGS | _CHILDREN | _BEINGS))
         self._names: dict[str, MentionedPerson] = {}
         self._by_relation: dict[str, MentionedPerson] = {}
         self.last: MentionedPerson | None = self._scope
@@ -354,10 +358,9 @@ class Mentions:
 
     def _is_of(self, relation: str) -> bool:
         """Whether the conversation's subject, of which no name is known, may be a dog, a daughter, …"""
-        kind = scope_kind(self._scope.subject if self._scope else "")
         if relation in self._pets:
-            return kind not in _THINGS | _CHILDREN
-        return relation in _YOUNG and kind in _CHILDREN
+            return self._kinds.isdisjoint(_THINGS | _CHILDREN | _BEINGS)
+        return relation in _YOUNG and not self._kinds.isdisjoint(_CHILDREN)
 
     def _call_scope(self, name: str) -> MentionedPerson:
         """Give the conversation's subject the name that the user calls it by."""
@@ -378,30 +381,55 @@ class Mentions:
             return self._names[words]
         if words.startswith("the "):
             return self._by_kind(words[4:])
+        if words in self._kinds and given[0].isupper():
+            return self._scope  # "Patient sleeps badly"
         if words in self._bare and self._scope is None:
             return self._by_own(words)  # "dad retired": one's own
         own = self._own.match(words) if self._own else None
         if own is None and self._nameless and is_name(given) and self.relation(words) is None:
-            kind = scope_kind(self._scope.subject if self._scope else "")
-            return None if kind in _THINGS else self._call_scope(given)
+            return self._call_scope(given) if self._kinds.isdisjoint(_THINGS) else None
         return self._by_own(words[own.end() :]) if own else None
 
     def _by_kind(self, kind: str) -> MentionedPerson | None:
         """Resolve "the dog", "the patient", "the project": the conversation's subject, or the only one of that kind."""
         relation = self.relation(kind) or kind
-        if self._scope and (kind == scope_kind(self._scope.subject) or relation in self._pets or self._is_of(relation)):
-            return None if relation in self._pets and scope_kind(self._scope.subject) in _THINGS else self._scope
+        if self._scope and (kind in self._kinds or relation in self._pets or self._is_of(relation)):
+            return self._scope if relation not in self._pets or self._kinds.isdisjoint(_THINGS) else None
         return self._by_relation.get(relation)
 
     def of_work(self) -> MentionedPerson | None:
         """Return the conversation's subject where that is a project or a team: what "we" use there belongs to it."""
-        return self._scope if self._scope and scope_kind(self._scope.subject) in _THINGS else None
+        return None if self._kinds.isdisjoint(_THINGS) else self._scope
 
     def patient(self) -> MentionedPerson | None:
         """Return the conversation's subject where it is a living being, and no other was spoken of last."""
         here = self._scope
         known = here is not None and self.last is not None and self.last.subject == here.subject
-        return here if here and known and scope_kind(here.subject) not in _THINGS else None
+        return here if known and self._kinds.isdisjoint(_THINGS) else None
+
+    def implied(self, words: str) -> MentionedPerson | None:
+        """
+        Resolve the subject that *words* leave out: "allergic to chicken".
+
+        That is the user, unless the conversation is about another and *words* name the user nowhere ("my", "me").
+        """
+        if self._scope is None or not self._me.isdisjoint(re.findall(r"[^\W\d_]+(?:['’]\w+)?", words.casefold())):
+            return ME
+        return self._scope if self.last is not None and self.last.subject == self._scope.subject else None
+
+    @property
+    def of_person(self) -> bool:
+        """Whether the conversation is about a child, a patient, or another person."""
+        return not self._kinds.isdisjoint(_CHILDREN | _BEINGS)
+
+    @property
+    def pronoun(self) -> str:
+        """The pronoun of the conversation's subject: "he", "she"; for a thing "it"; empty where it is the user."""
+        if self._scope is None:
+            return ""
+        if not self._kinds.isdisjoint(_THINGS):
+            return self._pronouns["it"]
+        return self._pronouns["he" if self._scope.subject in self._male else "she"]
 
     def _by_own(self, words: str) -> MentionedPerson | None:
         """Resolve ``wife``, ``little dog luna``, ``dog``: by the name, else by the relation."""

@@ -200,7 +200,7 @@ def _read_in(
         people.mention(masked(before.content[-MAX_TEXT_CHARS:]))
     found: list[list[Candidate]] = [[]]
     for span in split_pieces(text, MAX_TEXT_CHARS):
-        piece = SentenceInMessage(rules, message, span.of(text), span.start, lower_case)
+        piece = _spoken(SentenceInMessage(rules, message, span.of(text), span.start, lower_case), people)
         if _search(rules, "kidding", piece.text):
             found[-1] = []
             continue
@@ -216,6 +216,19 @@ def _read_in(
     if not candidates and before is not None:
         candidates = list(_answer(rules, message, text, before, people, lower_case))
     return _settled(rules, [_unread(candidate) for candidate in candidates])
+
+
+def _spoken(piece: SentenceInMessage, people: Mentions) -> SentenceInMessage:
+    """Return the sentence with the pronoun that a note about the conversation's subject leaves out: "takes 5 mg"."""
+    left_out = cues(piece.language).get("elided")
+    found = left_out.match(piece.text) if left_out and people.pronoun else None
+    if found is None:
+        return piece
+    start = found.end()
+    before = " ".join([people.pronoun, *(verb for verb, words in found.groupdict().items() if words), ""])
+    text = f"{before}{piece.text[start].lower()}{piece.text[start + 1 :]}"
+    offset = piece.offset + start
+    return replace(piece, text=text, offset=offset - len(before), first=offset)
 
 
 def _unread(candidate: Candidate) -> Candidate:
@@ -310,7 +323,8 @@ def _read_clauses(piece: SentenceInMessage, people: Mentions, read: Sequence[Can
         verdict = judge(piece.language, piece.text, clause.start, clause.end, lead=False)
         if verdict is None or verdict.modality != "asserted" or verdict.weight < 1:
             continue
-        if BLANK in piece.text[clause.start : clause.end] or _LETTER in piece.text[clause.start : clause.end]:
+        words = piece.text[clause.start : clause.end]
+        if BLANK in words or _LETTER in words or (clause.person.is_self and people.implied(words) is not ME):
             continue
         found.append(_stated(piece, clause))
     return found
@@ -353,7 +367,7 @@ def _stated(piece: SentenceInMessage, clause: StatedClause) -> Candidate:
             span for span in times if span.relation == "at" and span.start >= clause.start and span.to_ms > _ms(at)
         ]
         ends = [span.to_ms for span in coming] if clause.time == "plan" else []
-    start = piece.offset + clause.start
+    start = piece.place(clause.start)
     return Candidate(
         kind="statement",
         subject=clause.person.subject,
@@ -409,6 +423,11 @@ class SentenceInMessage:
     text: str
     offset: int
     lower_case: bool
+    first: int = 0  # where it begins in the message, though a word was put before it
+
+    def place(self, at: int) -> int:
+        """Return the place in the message of a place in the sentence."""
+        return max(self.first, self.offset + at)
 
     def times(self, *, ahead: bool) -> Sequence[TimeSpan]:
         """Find the times in the sentence; with *ahead*, days without a year lie in the future."""
@@ -518,7 +537,14 @@ def _who(
     if pattern.needs == "patient":
         return people.patient(), found.start()
     if words is None and "who" not in found.re.groupindex:
-        return (people.last if pattern.needs == "other" else work or ME), found.start()
+        if pattern.needs == "other":
+            return people.last, found.start()
+        if work or not pattern.about_others or "elided" not in cues(piece.language):
+            return work or ME, found.start()
+        person = people.implied(found[0])
+        if person is not ME and pattern.category == "family" and not people.of_person:
+            person = None  # "daughter Mia feeds her" in a dog's record
+        return person, found.start()
     if work and words and words.strip().casefold() in ("we", "our"):
         return work, found.start("who")
     if words is None:
@@ -606,7 +632,7 @@ def _candidate(
     negated: bool,
 ) -> Candidate:
     held = span[1]
-    start, end = piece.offset + span[0], piece.offset + held.end
+    start, end = piece.place(span[0]), piece.offset + held.end
     op: Literal["assert", "retract"] = "retract" if negated != (pattern.op == "retract") else "assert"
     text = _about(piece.language, person, _filled(pattern.text, fields))
     if op == "retract":
