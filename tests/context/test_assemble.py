@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -41,7 +42,7 @@ def test_sections_stand_in_order_with_the_breakpoint_after_the_facts():
         "messages 1-30: they talked about things 1 to 30",
         "messages 31-40: they talked about things 31 to 40",
     ]
-    assert shown(context, "facts") == ["The user is vegetarian. (since 2025-03-01)"]
+    assert shown(context, "facts") == ["The user is vegetarian. (as of 2025-03-01)"]
     assert shown(context, "recalled") == ["2025-03-01 user: I love Lisbon"]
     said = [m for m in context.messages[2:] if "<recalled>" not in m["content"]]
     assert [m["content"] for m in said] == [m.content for m in talk(65, 41)]
@@ -70,12 +71,27 @@ def test_what_is_recalled_comes_before_the_question_of_a_tool_call_that_waits():
     assert "I love Lisbon" in context.messages[2]["content"]
 
 
+@pytest.mark.parametrize(
+    ("valid_from", "said"),
+    [
+        (datetime(2026, 9, 1, 9, 30, tzinfo=UTC), "as of 2026-09-01"),
+        (datetime(2026, 3, 5, tzinfo=UTC), "since 2026-03-05"),
+        (datetime(2026, 5, 1, tzinfo=UTC), "since 2026-05"),
+        (datetime(2020, 1, 1, tzinfo=UTC), "since 2020"),
+    ],
+)
+def test_the_day_on_which_something_was_told_is_not_called_its_beginning(valid_from, said):
+    context = show(talk(2), facts=[replace(DIET, valid_from=valid_from)])
+
+    assert shown(context, "facts") == [f"The user is vegetarian. ({said})"]
+
+
 def test_smallest_budgets_hold_facts_and_the_last_two_turns():
     """No summary is needed for the next reply (the typed-facts way of remembering)."""
     summaries = tree(60)
     context = show(talk(65, 41), 130, summaries=summaries, facts=[DIET])
 
-    assert shown(context, "facts") == ["The user is vegetarian. (since 2025-03-01)"]
+    assert shown(context, "facts") == ["The user is vegetarian. (as of 2025-03-01)"]
     assert [m["content"] for m in context.messages[-3:]] == [m.content for m in talk(65, 63)]
     assert not context.section("summaries").items
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, time
 from typing import Any, Literal, TypeVar
 
 from ..scope import SELF
@@ -143,18 +143,31 @@ def turn_key(hit: Hit) -> TurnKey:
 
 
 def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
-    """Render the fact as one sentence, with its subject's name, and since when it holds unless that is for good."""
+    """Render the fact as one sentence, with its subject's name, and when it holds unless that is for good."""
     text = fact.text or f"{fact.category} {fact.key}: {fact.value}"
     label = (labels or {}).get(fact.subject, fact.subject)
     if fact.subject != SELF and label.casefold() not in text.casefold():
         text = f"{label}: {text}"
     if fact.lifetime != "permanent" and not _STAMP.search(text):
-        word = "since " if fact.lifetime == "state" and fact.kind != "episode" else ""
-        text = f"{text} ({word}{fact.valid_from.date().isoformat()})"
+        text = f"{text} ({_when(fact)})"
     parts = (fact.key, fact.value)[: SLOT_PARTS[fact.cardinality]]
     source = ContextSource("facts", "fact", fact.id, "", 0, 0)
     slot = (fact.subject, fact.category, *parts)
     return Item(render_line(text), source, f"{fact.category}/{fact.key}", slot, why=_why(fact))
+
+
+def _when(fact: Fact) -> str:
+    """
+    Return the day of a fact: "since 2026-03-05" where the user said so, and "as of" the day on which a state was told.
+
+    A day that was said begins at midnight.  The first of a month or year stands for all of it: "since 2020".
+    """
+    day = fact.valid_from.date().isoformat()
+    if fact.lifetime != "state" or fact.kind == "episode":
+        return day
+    if fact.valid_from.time() != time.min:
+        return f"as of {day}"
+    return f"since {day.removesuffix('-01').removesuffix('-01')}"
 
 
 def _why(fact: Fact) -> str:
