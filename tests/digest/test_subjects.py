@@ -89,3 +89,28 @@ def test_a_note_that_names_nobody_is_about_the_subject_of_its_conversation(
     assert [one.text for one in read if one.modality == "asserted"] == facts
     assert all(one.quote.strip("- ") in note for one in read)
     assert all(note[one.start : one.start + len(one.quote)] == one.quote for one in read)
+
+
+@pytest.mark.parametrize(
+    ("said", "facts"),
+    [
+        ("Our daughter Fien is 7 and has a nut allergy.", ["Fien is 7 years old.", "Fien is allergic to nut."]),
+        ("My mum is 78, lives alone and has high blood pressure.", ["Their mother has high blood pressure."]),
+        ("My dad has diabetes and takes metformin 850.", ["Their father takes metformin 850."]),
+        ("My daughter, who is 6, is allergic to eggs.", ["Their daughter is allergic to eggs."]),
+        ("My daughter Mia (6) is allergic to eggs.", ["Mia is allergic to eggs."]),
+        ("Mia, our daughter, is allergic to eggs.", ["Has a daughter called Mia.", "Mia is allergic to eggs."]),
+        ("Luna, our 4 year old beagle, is allergic to chicken.", ["Luna is a beagle.", "Luna is allergic to chicken."]),
+        ("My brother is coming and I am allergic to cats.", ["Is allergic to cats."]),
+        ("My son's friend is 6 and has a nut allergy.", []),
+        ("My colleague, who is vegan, is allergic to nuts.", []),
+        ("Everyone in her class is allergic to eggs.", []),
+        ("My son asked if he is sick and has a fever.", []),
+        ("Ask Tom, my brother, and my dad.", []),
+    ],
+)
+def test_a_clause_goes_on_about_the_one_with_whom_it_began(said: str, facts: list[str]) -> None:
+    read = [one.text for one in extract_facts(Message("user", said, seq=1)) if one.modality == "asserted"]
+
+    assert set(facts) <= set(read)
+    assert facts or not read

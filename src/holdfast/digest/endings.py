@@ -1,10 +1,9 @@
 """
 Endings: messages that end a known fact ("we canceled Vienna"), or put a new value in its place.
 
-`rules` reads each message without knowing any fact.  Here the known facts are what is looked for: their values, next to
-words that end things; events that end a kind of fact ("they let me go"); corrections ("not eggs, I meant hazelnuts");
-and new values of a fact that was just stated ("it's 100 now").  The words are in ``patterns/ended_*.toml``.  So a
-retraction always names a known value.  Pure.
+`rules` reads each message without knowing any fact.  Here the known facts are looked for: their values, next to words
+that end things; events that end a kind of fact ("they let me go"); corrections ("not eggs, I meant hazelnuts"); and new
+values of what was just stated ("it's 100 now").  So a retraction names a known value.  Words: ``patterns/ended_*.toml``.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..scope import SELF
+from ..text.dates import with_date
 from ..text.render import with_article
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
@@ -44,7 +44,7 @@ from .grammar import (
     value_expression,
 )
 from .mentions import subject_name
-from .rules import FACT_SOURCE, MAX_READ_CHARS, date_words, sentence_times
+from .rules import FACT_SOURCE, MAX_READ_CHARS, sentence_times
 from .second_look import OTHER, KnownValue, find_flaws
 from .slots import read_at
 
@@ -772,7 +772,7 @@ def _moved_to(reading: _Reading, one: KnownValue, start: int) -> Iterator[Candid
     at = reading.message.at
     for span in sentence_times(reading.text, at, reading.rules.code, ahead=True) if at is not None else ():
         if span.start >= start and span.to_ms > at.timestamp() * 1000 and span.relation == "at":  # type: ignore[union-attr]
-            found = reading.state((start, span.end), one, date_words(span, at))  # type: ignore[arg-type]
+            found = reading.state((start, span.end), one, with_date(span, at))  # type: ignore[arg-type]
             yield replace(found, lifetime="event", valid_to_ms=span.to_ms)
             return
 

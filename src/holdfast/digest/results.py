@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..text.dates import TimeSpan
+from ..text.dates import TimeSpan, with_date
 from ..text.sentences import split_pieces
 from .mentions import ME, UNIQUE, MentionedPerson, Mentions, is_name
 
@@ -641,3 +642,36 @@ def _cared_for(kind: str, clause: re.Match[str], people: Mentions) -> MentionedP
     elif kin is not None and kin[0] == kin[1] and not people.knows(kin[2]):
         return None  # one may have several
     return None if person is None or person.is_self else person
+
+
+def result_sentence(one: TestResult, code: str) -> str:
+    """Return a sentence that says the result in the language *code*."""
+    if code != "en":
+        return f"{one.name}: {one.value}."
+    return f"Weighs {one.value}." if one.key == "weight" else f"Has {one.name}: {one.value}."
+
+
+def fields_of_care(care: CareEvent) -> dict[str, Any]:
+    """Return the address, value, words and time of what was done or is due."""
+    at = care.said_at
+    day = with_date(care.day, at)
+    if care.due:
+        name = care.kind if care.kind != "vaccination" else f"{care.what} vaccination".strip()
+        time = {"lifetime": "transient", "valid_to_ms": care.day.to_ms}
+        return {
+            "category": "appointment",
+            "key": name.replace(" ", "_"),
+            "value": day,
+            "text": f"Has {name}: {day}.",
+        } | time
+    when = from_ms(care.day.from_ms).astimezone(at.tzinfo).strftime(_EXACT.get(care.day.grain, "%Y-%m-%d"))
+    of_what = f" against {care.what}" if care.what else ""
+    key, value, text = {
+        "vaccination": ("vaccinated", f"{care.what or 'vaccination'} ({when})", f"Was vaccinated{of_what}: {when}."),
+        "neutering": ("neutered", when, f"Was neutered: {when}."),
+        "operation": ("operation", f"{care.what} ({when})", f"Had an operation: {care.what} ({when})."),
+    }[care.kind]
+    return {"key": key, "value": value, "text": text, "valid_from_ms": care.day.from_ms}
+
+
+_EXACT = {"year": "%Y", "month": "%Y-%m"}

@@ -18,9 +18,8 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, Literal
 
-from ..clock import from_ms
 from ..scope import SELF
-from ..text.dates import TimeSpan, dated, find_times
+from ..text.dates import TimeSpan, dated, find_times, with_date
 from ..text.render import with_article
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
@@ -29,7 +28,15 @@ from .authorship import BLANK, masked
 from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
-from .results import MAX_PIECE, CareEvent, TestResult, may_hold_care, may_hold_results, read_care, read_results
+from .results import (
+    MAX_PIECE,
+    fields_of_care,
+    may_hold_care,
+    may_hold_results,
+    read_care,
+    read_results,
+    result_sentence,
+)
 from .slots import SlotValue, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
@@ -113,12 +120,12 @@ def _with_results(
     for one in read_results(text, Mentions(rules, subject, names), at, partial(sentence_times, at=at, code=rules.code)):
         if one.key in ("weight", "temperature") and one.at_ms is None:
             continue
-        words = _sentence_about(rules, one.person, _of_result(rules, one))
+        words = _sentence_about(rules, one.person, result_sentence(one, rules.code))
         about: dict[str, Any] = {"subject": one.person.subject, "key": one.key, "value": one.value, "text": words}
         add(one.start, one.end, **about, valid_from_ms=one.at_ms)
     days = partial(sentence_times, at=at, code=rules.code)
     for care in read_care(text, Mentions(rules, subject, names), at, days) if at is not None else ():
-        fields = _fields_of_care(care)
+        fields = fields_of_care(care)
         words = fields["text"] if rules.code == "en" else f"{text[care.start : care.end]}."
         add(
             care.start,
@@ -140,38 +147,6 @@ def _with_results(
         and not (one.kind == "statement" and any(_overlap(one, result) for result in read))
     ]
     return sorted([*kept, *read], key=lambda one: one.start)
-
-
-def _of_result(rules: PatternLanguage, one: TestResult) -> str:
-    if rules.code != "en":
-        return f"{one.name}: {one.value}."
-    return f"Weighs {one.value}." if one.key == "weight" else f"Has {one.name}: {one.value}."
-
-
-def _fields_of_care(care: CareEvent) -> dict[str, Any]:
-    """Return the address, value, words and time of what was done or is due."""
-    at = care.said_at
-    day = date_words(care.day, at)
-    if care.due:
-        name = care.kind if care.kind != "vaccination" else f"{care.what} vaccination".strip()
-        time = {"lifetime": "transient", "valid_to_ms": care.day.to_ms}
-        return {
-            "category": "appointment",
-            "key": name.replace(" ", "_"),
-            "value": day,
-            "text": f"Has {name}: {day}.",
-        } | time
-    when = from_ms(care.day.from_ms).astimezone(at.tzinfo).strftime(_EXACT.get(care.day.grain, "%Y-%m-%d"))
-    of_what = f" against {care.what}" if care.what else ""
-    key, value, text = {
-        "vaccination": ("vaccinated", f"{care.what or 'vaccination'} ({when})", f"Was vaccinated{of_what}: {when}."),
-        "neutering": ("neutered", when, f"Was neutered: {when}."),
-        "operation": ("operation", f"{care.what} ({when})", f"Had an operation: {care.what} ({when})."),
-    }[care.kind]
-    return {"key": key, "value": value, "text": text, "valid_from_ms": care.day.from_ms}
-
-
-_EXACT = {"year": "%Y", "month": "%Y-%m"}
 
 
 def _sentence_about(rules: PatternLanguage, person: MentionedPerson, words: str) -> str:
@@ -551,16 +526,37 @@ def _who(
         person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
         return (None if person and not person.is_self and not pattern.about_others else person), found.start()
     if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
-        openings = [o for o in cues(piece.language)["main_clause"].finditer(piece.text) if o.end() <= found.start()]
-        between = piece.text[openings[-1].end() : found.start()] if openings else ""
-        if not openings or cues(piece.language)["other_subject"].search(between):
-            return None, found.start()
-        return ME, openings[-1].start("who")
+        return _goes_on(piece, people, pattern, found)
     people.mention(piece.text[: found.start("who")])
     person = people.whom(words)
     if person is not None and not person.is_self and not pattern.about_others:
         return None, found.start()
     return person, found.start() if pattern.needs == "other" else found.start("who")  # "the vet put her on …"
+
+
+def _goes_on(
+    piece: SentenceInMessage, people: Mentions, pattern: Pattern, found: re.Match[str]
+) -> tuple[MentionedPerson | None, int]:
+    """Return the subject of "and takes 5 mg", which stands in the clause before, and where that begins."""
+    rules = cues(piece.language)
+
+    def before(cue: str) -> re.Match[str] | None:
+        if cue not in rules:
+            return None
+        openings = [one for one in rules[cue].finditer(piece.text) if one.end() <= found.start()]
+        return openings[-1] if openings else None
+
+    mine = before("main_clause")
+    theirs = before("their_clause") if pattern.about_others and rules["their_verb"].match(found[0]) else None
+    opening = max(filter(None, (mine, theirs)), key=lambda one: one.start("who"), default=None)
+    if opening is None or rules["other_subject"].search(piece.text[opening.end() : found.start()]):
+        return None, found.start()
+    start = opening.start("who")
+    if opening is mine:
+        return ME, start
+    people.mention(piece.text[:start])
+    person = people.whom(opening["who"])
+    return (None if person is None or person.is_self else person), start
 
 
 def _mentioned(piece: SentenceInMessage, pattern: Pattern, found: re.Match[str]) -> bool:
@@ -636,7 +632,8 @@ def _candidate(
     op: Literal["assert", "retract"] = "retract" if negated != (pattern.op == "retract") else "assert"
     text = _about(piece.language, person, _filled(pattern.text, fields))
     if op == "retract":
-        text = str(piece.language.people.get("not", "No longer: {text}")).replace("{text}", text[:1].lower() + text[1:])
+        text = text if person.label else text[:1].lower() + text[1:]
+        text = str(piece.language.people.get("not", "No longer: {text}")).replace("{text}", text)
     return Candidate(
         kind=pattern.kind,  # type: ignore[arg-type]
         subject=person.subject,
@@ -748,18 +745,16 @@ def resolve_valid_time(
         last = max(end, span.end)
         if mode == "event" and span.relation in ("at", "until"):
             if fits or gap is None:
-                return ValidTime(
-                    span.from_ms if span.relation == "at" else None, span.to_ms, last, date_words(span, at)
-                )
+                return ValidTime(span.from_ms if span.relation == "at" else None, span.to_ms, last, with_date(span, at))
             continue
         if mode == "plan" and span.to_ms > _ms(at):
-            return ValidTime(None, None, last, date_words(span, at))
+            return ValidTime(None, None, last, with_date(span, at))
         if span.relation in ("since", "for") or (
             mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
         ):
-            return ValidTime(span.from_ms, None, last, date_words(span, at))
+            return ValidTime(span.from_ms, None, last, with_date(span, at))
         if span.relation == "until" and not mode and not _HOUR_ALONE.fullmatch(span.words):
-            held = ValidTime(None, span.to_ms, last, date_words(span, at))
+            held = ValidTime(None, span.to_ms, last, with_date(span, at))
     return held
 
 
@@ -777,20 +772,3 @@ def _one_clause(between: str) -> bool:
 
 def _ms(at: datetime) -> float:
     return at.timestamp() * 1000
-
-
-def date_words(span: TimeSpan, at: datetime) -> str:
-    """Format the words with the date they mean: ``next Tuesday (2024-05-21)``."""
-    zone = at.tzinfo
-    first, last = from_ms(span.from_ms).astimezone(zone), from_ms(span.to_ms - 1).astimezone(zone)
-    if span.relation == "for":
-        return span.words
-    if span.grain == "year":
-        date = f"{first:%Y}"
-    elif span.grain == "month":
-        date = f"{first:%Y-%m}"
-    elif span.grain in ("minute", "hour"):
-        date = f"{first:%Y-%m-%d %H:%M}"
-    else:
-        date = f"{first:%Y-%m-%d}" if first.date() == last.date() else f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
-    return span.words if date in span.words else f"{span.words} ({date})"

@@ -18,7 +18,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
-from ..clock import to_ms
+from ..clock import from_ms, to_ms
 from .sentences import split_pieces
 
 _HOLE = re.compile(r"\{(\w+)\}")
@@ -594,3 +594,20 @@ RULES: dict[str, Callable[[TimeParts], TimeRange | None]] = {
     "weekday": lambda parts: _weekday(parts, 0),
     "clock": _clock,
 }
+
+
+def with_date(span: TimeSpan, at: datetime) -> str:
+    """Format the words with the date they mean: ``next Tuesday (2024-05-21)``."""
+    zone = at.tzinfo
+    first, last = from_ms(span.from_ms).astimezone(zone), from_ms(span.to_ms - 1).astimezone(zone)
+    if span.relation == "for":
+        return span.words
+    if span.grain == "year":
+        date = f"{first:%Y}"
+    elif span.grain == "month":
+        date = f"{first:%Y-%m}"
+    elif span.grain in ("minute", "hour"):
+        date = f"{first:%Y-%m-%d %H:%M}"
+    else:
+        date = f"{first:%Y-%m-%d}" if first.date() == last.date() else f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+    return span.words if date in span.words else f"{span.words} ({date})"
