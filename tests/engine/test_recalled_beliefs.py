@@ -157,6 +157,35 @@ def test_the_ten_nearest_memories_above_a_least_relevance_are_those_that_answer(
         assert found("hi, how are you today?") == found("Who is the president of France?") == []
 
 
+def test_a_question_about_one_of_a_family_is_answered_by_facts_of_that_one(tmp_path):
+    said = (
+        "My husband Piet works at Umicore and plays the trumpet.",
+        "My daughter Mia is allergic to eggs.",
+        "Rita is my sister and she lives in Lyon.",
+        "I'm allergic to nuts.",
+        "I drive a Fiat Panda.",
+        "I play tennis.",
+    )
+    with Memory(tmp_path / "m.db") as memory:
+        for text in said:
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.digest()
+
+        def found(question):
+            hits = memory.user("ana").search(question, kinds=("fact",), limit=10, min_relevance=0.7)
+            return [hit.text for hit in hits]
+
+        assert found("Where do I live?") == found("where do i work") == []
+        assert "Drives Fiat Panda." not in found("Where does Rita live?")
+        assert found("What am I allergic to?")[0] == "Is allergic to nuts."
+        assert "Mia is allergic to eggs." not in found("What am I allergic to?")
+        assert found("What is Mia allergic to?")[0] == "Mia is allergic to eggs."
+        assert "Is allergic to nuts." not in found("What is Mia allergic to?")
+        assert found("Which sport am I doing?") == ["Plays tennis."]
+        assert "Piet plays trumpet." in found("What instrument does my husband play?")
+        assert {"Mia is allergic to eggs.", "Is allergic to nuts."} <= set(found("Who is allergic to something?"))
+
+
 def test_a_home_that_changed_often_is_read_once_a_home(memory, monkeypatch):
     """Of a chain of n replaced facts, a search reads some n and not n times n."""
     homes, read, real = 60, [], ReadView.fact

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import chain
 
@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..embed.protocol import Embedder
+from ..scope import SELF
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.segments import NUMBERS, Segment, Words, join_segments, number_distinct, pack_columns
 from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
 from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
 from ..types import BY_HAND_CONVERSATION, HitKind
-from .query import ROLE_NAMES, Query
+from .query import ROLE_NAMES, Query, names_asked_for, subjects_asked
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
 
 Floats = NDArray[np.float64]
@@ -196,6 +197,8 @@ class Index:
     session_norm: Floats
     sources: FactSources
     aliases: tuple[tuple[tuple[str, ...], int], ...] = ()  # the terms of an alias, and the place of its fact
+    subjects: tuple[tuple[str, frozenset[str]], ...] = ()  # of facts, with the terms that name each
+    about: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # index into subjects
     vectors: tuple[Vectors | Signs, ...] = ()  # one for each embedder that is asked
 
     def __len__(self) -> int:
@@ -555,6 +558,7 @@ def _read(
     rows = everywhere.facts() if kind == "fact" and any(segments for _, segments in parts) else []
     documents = [join_documents(partition, segments) for partition, segments in parts]
     index = build(kind, documents, sources=_fact_sources(rows), aliases=_fact_aliases(rows))
+    index = _with_subjects(index, rows) if rows else index
     return replace(index, vectors=tuple(_load_vectors(view, index, parts, embedder) for embedder in embedders))
 
 
@@ -649,13 +653,40 @@ def _fact_aliases(rows: Sequence[FactRow]) -> dict[str, tuple[str, ...]]:
     return {row.fact.id: names for row in rows if (names := row.fact.aliases)}
 
 
-def ids_at(
-    view: ReadView, names: Sequence[str], called: Callable[[str], Collection[tuple[str, str]]]
-) -> frozenset[str]:
-    """Return the ids of the active facts at the addresses that are called by *names*; one without a key is a category."""
-    wanted = {address for name in names for address in called(name)}
-    held = [row.fact for row in view.at(view.scope.subject, None).facts()] if wanted else []
+def _with_subjects(index: Index, rows: Sequence[FactRow]) -> Index:
+    """Return the facts with whom each is about, and the terms that name those: of ids, and of what the user calls them."""
+    names = {subject: set(terms(subject.replace("-", " "), "en")) for subject in {row.fact.subject for row in rows}}
+    for fact in (row.fact for row in rows if row.fact.category in ("family", "pets")):
+        for subject in {"-".join(fact.value.casefold().split()), fact.key} & names.keys():
+            names[subject].update(terms(f"{fact.value} {fact.key if fact.category == 'family' else ''}", "en"))
+    subject_of = {row.fact.id: row.fact.subject for row in rows}
+    subjects, about = number_distinct([subject_of.get(ref, "") for ref in index.refs])
+    return replace(index, subjects=tuple((one, frozenset(names.get(one, ()))) for one in subjects), about=about)
+
+
+def ids_at(view: ReadView, question: str, called: Callable[[str], Collection[tuple[str, str]]]) -> frozenset[str]:
+    """
+    Return the ids of the active facts at the addresses that *question* asks for; one without a key is a category.
+
+    Whoever asks for "my job" asks for no job of another, but in a conversation about another for theirs as well.
+    """
+    wanted = {address for name in names_asked_for(question) for address in called(name)}
+    rows = view.at(view.scope.subject, None).facts() if wanted else ()
+    held = [row.fact for row in rows if row.fact.subject in (SELF, view.scope.subject)]
     return frozenset(one.id for one in held if one.key and {(one.category, one.key), (one.category, "")} & wanted)
+
+
+def places_of_others(index: Index, matches: Sequence[Match], query: Query, question: str) -> Bools:
+    """Return which facts are about another subject than those that *question* is about, and name none of them."""
+    asked = subjects_asked(question, query, index.subjects, own=SELF)
+    if not asked or not len(index.about):
+        return np.zeros(len(index), np.bool_)
+    others = ~np.array([subject in asked for subject, _ in index.subjects])[index.about]
+    names = frozenset[str]().union(*(words for subject, words in index.subjects if subject in asked))
+    for word, match in zip(dict.fromkeys(query.terms), matches, strict=True):
+        if not names.isdisjoint(word):
+            others[match.places] = False
+    return others
 
 
 def find_matches(index: Index, query: Query) -> list[Match]:

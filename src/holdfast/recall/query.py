@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -301,6 +301,41 @@ def names_asked_for(question: str) -> list[str]:
     """Return the names of what a question asks for: "job" of "What's my job?", "works_at" of "Who employs me?"."""
     named = [found["my"] or found["use"] or found["known"] for found in _ASKED_BY_NAME.finditer(question)]
     return named + [name for asked, names in _ASKED_BY_VERB if asked.search(question) for name in names]
+
+
+# Who is asked about in words that name nobody, and what asks of whoever asks.
+_OF_ANYBODY = re.compile(
+    r"\b(?:he|she|they|him|her|his|hers|them|their|theirs|it|its|who|whose|whom|which of|(?:any|some|every)(?:one|body)|nobody|family|household|kids?|children"
+    r"|pets?|dogs?|cats?|friends?|colleagues?|relatives?|parents?|siblings?|we|us|ours?|both|er|sie|ihn|ihm|ihr|ihre[nrsm]?|sein\w*|wer|wem|wen|wessen|wir|uns\w*)\b",
+    re.IGNORECASE,
+)
+_IS_QUESTION = re.compile(
+    r"\?\s*$|^\W*(?:what|which|where|when|how|do|does|did|am|is|are|was|were|can|has|have|was|welche\w*|wo|wann|wie)\b",
+    re.IGNORECASE,
+)
+_ASKS_ME = re.compile(r"\b(?:tell|remind|show|give|help|sag|sage?|erinnere?|zeige?) (?:me|mir|mich)\b", re.IGNORECASE)
+_ONESELF = re.compile(r"\b(?:i|me|mine|myself|ich|mir|mich)\b", re.IGNORECASE)
+
+
+def subjects_asked(
+    question: str, query: Query, subjects: Iterable[tuple[str, frozenset[str]]], *, own: str
+) -> frozenset[str]:
+    """
+    Return the subjects that *question* is about, by their names and by "I"; empty where it may be about any of them.
+
+    Args:
+        question: its words, in English or German; for others, and for what is no question, the answer is empty.
+        query: the same, analyzed.
+        subjects: each subject with the terms that name it.
+        own: the subject of whoever asks.
+    """
+    if not _IS_QUESTION.search(question) or query.asks_advice or _OF_ANYBODY.search(question):
+        return frozenset()
+    words = {term for word in query.terms for term in word}
+    named = {subject for subject, names in subjects if subject != own and not names.isdisjoint(words)}
+    if _ONESELF.search(_ASKS_ME.sub("", question)):
+        return frozenset(named | {own})
+    return frozenset(named) if language_of(question) in ("en", "de") else frozenset()
 
 
 def find_aliases(

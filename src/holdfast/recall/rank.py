@@ -432,6 +432,27 @@ RELEVANCE: Final = Relevance(match=0.25, nearness=9.5, coverage=4.8, offset=-6.8
 RELEVANCE_BY_WORDS: Final = Relevance(match=0.0, nearness=0.0, coverage=8.7, offset=-3.4, fewer=0.35)
 
 
+# Documents that count towards the usual cosine before any is known, and the nearest ones, which do not.
+_PRIOR, _NEAREST = 8, 3
+# In English the usual cosine of a question to the texts of a memory is at most so many times ``recall_min``.
+_USUAL = 4 / 3
+
+
+def nearness(cosines: Floats, recall_min: float, merge: float) -> float:
+    """
+    Return how near the nearest document is: 0 at the embedder's *recall_min*, 1 at its *merge*.
+
+    In a language that an embedder knows little of, all texts are near each other: what is usual in this memory
+    beyond what is usual in English is taken off.
+    """
+    nearest = float(cosines.max(initial=0.0))
+    others = np.sort(cosines)[:-_NEAREST]
+    usual = (float(others.sum()) + _PRIOR * recall_min) / (len(others) + _PRIOR)
+    excess = min(max(usual - _USUAL * recall_min, 0.0), 0.9)
+    nearest = (nearest - excess) / (1 - excess)
+    return min(max((nearest - recall_min) / max(merge - recall_min, 1e-6), 0.0), 1.0)
+
+
 def covered(matches: list[Match], holding: list[int], background: int, size: int) -> Floats:
     """
     Return the share of the question's words that each document holds, 0 to 1, rare words counting more.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
 from ..embed.files import common_words
-from ..embed.protocol import Embedder, Thresholds
+from ..embed.protocol import Embedder
 from ..errors import BadInput
 from ..reports import Ranked
 from ..store import ConsentRow, DocRow, FactRow, ReadView, effective_consent
@@ -27,8 +27,20 @@ from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
 from . import rank
-from .index import Bools, Floats, Index, IndexCache, Ints, Match, find_matches, ids_at, read_index, read_vectors
-from .query import LEAST_LETTERS, Query, find_aliases, names_asked_for, nearest_spellings, parse_question
+from .index import (
+    Bools,
+    Floats,
+    Index,
+    IndexCache,
+    Ints,
+    Match,
+    find_matches,
+    ids_at,
+    places_of_others,
+    read_index,
+    read_vectors,
+)
+from .query import LEAST_LETTERS, Query, find_aliases, nearest_spellings, parse_question
 from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
@@ -37,6 +49,7 @@ KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
 _END_CHARS = 1_500
 # Of many documents so many that hold the question's words best are compared exactly, whatever their signs say.
 BEST_BY_WORDS = 32
+OF_OTHERS = 0.2  # of the relevance of a fact, where the question names another subject and the fact does not
 CALLED = 0.9  # the relevance of a fact that the question calls by an alias, at least
 # Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
 REST, REST_OF_TURNS = 0.5, 0.1
@@ -165,7 +178,7 @@ def search(
     query, parts = _match_question(indexes, question, now, language)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
-    chosen = _choose_facts(parts, scored, query, ids_at(view, names_asked_for(question), called))
+    chosen = _choose_facts(parts, scored, query, question, ids_at(view, question, called))
     found = _with_relevance(kinds, parts, scored, query, asked, view, bounds, chosen)
     if found and newest_first and query.asks_value and query.when is None and not indexes["message"].peer:
         found = _newest_first(found, parts[0], query, scored, asked, view)
@@ -318,11 +331,12 @@ def _compare_vectors(
 
 @dataclass(frozen=True, slots=True)
 class _ChosenFacts:
-    """The facts that a question calls by an alias or an address, and those that answer a part in which nothing is called."""
+    """The facts called by an alias or an address, those that answer a part in which nothing is called, and those of others."""
 
     called: Bools
     named: Bools
     apart: Bools
+    others: Bools
 
     def relevance(self, place: int, rated: float, best: float) -> float:
         """Return the relevance of a fact that is *rated* by its score, in a search whose best hit has *best*."""
@@ -330,11 +344,11 @@ class _ChosenFacts:
             return max(rated, CALLED)
         if self.apart[place]:
             return max(rated, best)
-        return 0.0 if self.called.any() else rated
+        return 0.0 if self.called.any() else rated * OF_OTHERS if self.others[place] else rated
 
 
 def _choose_facts(
-    parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], query: Query, ids: Collection[str]
+    parts: Sequence[_KindMatches], scored: dict[HitKind, _Scores], query: Query, question: str, ids: Collection[str]
 ) -> _ChosenFacts | None:
     """Lift the facts that the question calls by an alias, or that are *ids*; return what else names the facts that it means."""
     part = next((part for part in parts if part.kind == "fact"), None)
@@ -352,7 +366,7 @@ def _choose_facts(
         if words.isdisjoint(wanted):
             row = [at for at, word in enumerate(asked) if word in wanted]
             apart |= rank.best_of_part(row, part.matches, weights, len(part.index))
-    return _ChosenFacts(called, named, apart)
+    return _ChosenFacts(called, named, apart, places_of_others(part.index, part.matches, query, question))
 
 
 def _best_of_all_kinds(
@@ -394,7 +408,8 @@ def _with_relevance(
                 first, match = float(score[place]), float(of.parts["words"][place] + of.parts["meaning"][place])
     by, nearness = RELEVANCE_BY_WORDS, 0.0
     if cosines:
-        by, nearness = RELEVANCE, _nearness(np.concatenate(cosines), asked[0].embedder.thresholds)
+        limits = asked[0].embedder.thresholds
+        by, nearness = RELEVANCE, rank.nearness(np.concatenate(cosines), limits.recall_min, limits.merge)
     most = by.best(match, nearness, share, _about_stranger(query, parts, view), len(parts[0].index))
     sure = by.of(most, 0.0, fact=False)
     if sure < bounds.gate:  # what is called by its name is meant all the same
@@ -410,27 +425,6 @@ def _with_relevance(
         if relevance >= least[hit.kind]:
             rated.append(_RankedMatch(hit.kind, hit.place, hit.score, relevance, hit.moved))
     return rated[: bounds.limit]
-
-
-# Documents that count towards the usual cosine before any is known, and the nearest ones, which do not.
-_PRIOR, _NEAREST = 8, 3
-# In English the usual cosine of a question to the texts of a memory is at most so many times ``recall_min``.
-_USUAL = 4 / 3
-
-
-def _nearness(cosines: Floats, limits: Thresholds) -> float:
-    """
-    Return how near the nearest document is: 0 at the embedder's ``recall_min``, 1 at its ``merge``.
-
-    In a language that an embedder knows little of, all texts are near each other: what is usual in this memory
-    beyond what is usual in English is taken off.
-    """
-    nearest = float(cosines.max(initial=0.0))
-    others = np.sort(cosines)[:-_NEAREST]
-    usual = (float(others.sum()) + _PRIOR * limits.recall_min) / (len(others) + _PRIOR)
-    excess = min(max(usual - _USUAL * limits.recall_min, 0.0), 0.9)
-    nearest = (nearest - excess) / (1 - excess)
-    return min(max((nearest - limits.recall_min) / max(limits.merge - limits.recall_min, 1e-6), 0.0), 1.0)
 
 
 def _about_stranger(query: Query, parts: Sequence[_KindMatches], view: ReadView) -> bool:
