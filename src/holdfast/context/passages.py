@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from ..text import expression
 from ..text.sentences import split_sentences
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
 from ..types import Hit, TurnKey
@@ -25,23 +26,23 @@ MAX_QUESTION_CHARS = 240  # of a turn that ends in a question, its last sentence
 BESIDE = 3  # so many of the best hits may be shown with the turns beside them,
 BEFORE_NEIGHBORS = 11  # once the ten best are shown,
 MAX_NEIGHBOR_CHARS = 400  # unless such a turn is a long one
-_QUESTION = re.compile(r"[?？؟][\"'”’»)\]*_\s]*\Z")
-_LETTERS = re.compile(r"[\W_]+")
+_QUESTION = expression(r"[?？؟][\"'”’»)\]*_\s]*\Z")
+_LETTERS = expression(r"[\W_]+")
 # What the summary of a message leaves out of it: a greeting, and a word or two before the first comma ("Oh well, …").
-_GREETING = re.compile(
+_GREETING = expression(
     r"\A\W*(?:hi|hiya|hello|hey|good (?:morning|afternoon|evening)|thanks|thank you|hallo|guten \w+|danke|hola|buen[oa]s \w+|gracias|bonjour|bonsoir"
     r"|salut|merci|ciao|buon\w+|grazie|olá|oi|bom dia|boa \w+|obrigad[oa]|hoi|goede\w+|bedankt|cześć|dzień dobry|dzięki)"
     r"(?: (?:there|again|everyone|all))?[!.,…\s]+",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"\A\W*[\w'’]+(?: [\w'’]+)?, ")
+_LEAD = expression(r"\A\W*[\w'’]+(?: [\w'’]+)?, ")
 LEAST_TOLD_CHARS = (
     24  # shorter words are also said by accident: they count as told by the summary of their own message alone
 )
 NO_ROOM = "no room in the budget"
 NOTHING_FOUND = "Nothing more about this was found in earlier messages."
 # A question about what was said, or about the user's own life, in the languages that the rules read.
-_ASKS_MEMORY = re.compile(
+_ASKS_MEMORY = expression(
     r"\b(?:do|did|can|don't|didn't) (?:you|i|we) (?:\w+ )?(?:remember|recall|say|said|tell|told|mention|talk|know (?:my|about my|where i|when i|what i|who my))\b"
     r"|\b(?:remember|remind me)\b|\b(?:have|had) i (?:ever )?(?:told|said|mentioned)\b"
     r"|\b(?:what|who|when|where|which|how (?:old|many|much|long|often))\b[^?]{0,40}\b(?:my|did i|do i|was i|am i|have i)\b"
@@ -53,7 +54,7 @@ _ASKS_MEMORY = re.compile(
     r"|记得|记不记得|我说过|我的|覚えて|言った|私の|僕の|기억|말했|내 ",
     re.IGNORECASE,
 )
-_ASKS = re.compile(r"[?？؟]|记得|覚えて|기억|\bremember\b|\bremind me\b", re.IGNORECASE)
+_ASKS = expression(r"[?？؟]|记得|覚えて|기억|\bremember\b|\bremind me\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

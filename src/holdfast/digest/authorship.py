@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 
+from ..text import expression
 from ..text.sentences import split_sentences
 from ..text.terms import fold_quotes
 from .speakers import BLANK as BLANK
@@ -100,42 +101,42 @@ def _without(text: str, spans: Iterable[Span]) -> str:
     return "".join([*parts, text[at:]])
 
 
-_NOT_LINE_END = re.compile(r"[^\n]")
+_NOT_LINE_END = expression(r"[^\n]")
 
 
 # --- text within marks
 
 
-_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
-_QUOTED_LINE = re.compile(r"^[ \t]*(?:>(?!>)|\||[│┃]).*$", re.MULTILINE)
+_FENCE = expression(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_INLINE_CODE = expression(r"`[^`\n]{1,300}`")
+_QUOTED_LINE = expression(r"^[ \t]*(?:>(?!>)|\||[│┃]).*$", re.MULTILINE)
 # A line as contexts are rendered, "…" or user: "…": what the memory put into a prompt is nobody's statement.
-_RENDERED = re.compile(
+_RENDERED = expression(
     r'^(?:[^\s":]{1,40}(?: [^\s":]{1,40}){0,3}: "|"(?=[^\n]*\\))(?:[^"\\\n]|\\.)*"[ \t]*$', re.MULTILINE
 )
 # The heading of such lines with the sentence of ours that explains them, and a section of them.
-_HEADING = re.compile(r'^# [a-z][a-z ]{1,40}\n(?:[^\n"<]*\n)?(?=<[a-z_]{1,40}>\n"|[a-z]{1,20}: "|")', re.MULTILINE)
-_LINK = re.compile(r"(?:https?://|www\.)\S+")
-_DOUBLE = re.compile(
+_HEADING = expression(r'^# [a-z][a-z ]{1,40}\n(?:[^\n"<]*\n)?(?=<[a-z_]{1,40}>\n"|[a-z]{1,20}: "|")', re.MULTILINE)
+_LINK = expression(r"(?:https?://|www\.)\S+")
+_DOUBLE = expression(
     r"(?<![A-Za-z0-9])(?:''|[\"“„«‹「『])((?:[^\"“”„«»‹›「」『』']|'(?!')){1,6000})(?:''|[\"”“»›」』])(?![A-Za-z0-9])"
 )
-_SINGLE = re.compile(r"(?<![\w'])'(?! )([^'\n]{1,600}(?:'\w[^'\n]{0,300}){0,12})'(?!\w)")
+_SINGLE = expression(r"(?<![\w'])'(?! )([^'\n]{1,600}(?:'\w[^'\n]{0,300}){0,12})'(?!\w)")
 # A direction of two words or more beside another one, or of a named person, makes a played line; "*sighs*" does not.
-_STAGE = re.compile(
+_STAGE = expression(
     r"^[ \t]*[♪♫].*$|^[ \t]*\*[a-z]+s [^*\n]{2,300}\*[^*\n]{1,2000}\*[a-z]+s [^*\n]{2,300}\*.*$|^[ \t]*\* ?(?:[A-Z][a-z]+ ){1,3}[a-z]+s\b[^*\n]{0,300}\*.*$"
     r"|(?<![\w*])\*[^*\n]{3,300}\*(?![\w*])|^[ \t]*\* ?[a-z]\w+ \w+s\b[^\n]*$",
     re.MULTILINE,
 )
-_OUT_OF_ROLE = re.compile(
+_OUT_OF_ROLE = expression(
     r"(?:\booc\b|\bout of character\b|\(\()[^\n]*|\b(?:irl|in real life)\b[^.!?\n]*", re.IGNORECASE
 )
-_SENTENCE_BEFORE = re.compile(r"[^.!?\n*]*\Z")
-_TAG = re.compile(r"<(/?)([a-zA-Z][\w.:-]{0,40})(?=[\s>/])[^<>\n]{0,200}>")
-_ANY_TAG = re.compile(r"<(/?[a-zA-Z][^<>\n]{0,200})>")
+_SENTENCE_BEFORE = expression(r"[^.!?\n*]*\Z")
+_TAG = expression(r"<(/?)([a-zA-Z][\w.:-]{0,40})(?=[\s>/])[^<>\n]{0,200}>")
+_ANY_TAG = expression(r"<(/?[a-zA-Z][^<>\n]{0,200})>")
 _INLINE_TAGS = frozenset(
     "a b i u s em strong span br hr font sub sup small mark big tt ins del rant vent aside joke sarcasm offtopic".split()
 )
-_TEMPLATE = re.compile(r"^.*(?:\{\{[^{}\n]{1,80}\}\}|<\|[a-z_]{2,30}\|>).*$", re.MULTILINE)
+_TEMPLATE = expression(r"^.*(?:\{\{[^{}\n]{1,80}\}\}|<\|[a-z_]{2,30}\|>).*$", re.MULTILINE)
 
 
 def _each(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
@@ -210,38 +211,38 @@ def _own_quotation(text: str, start: int) -> bool:
 # --- lines
 
 
-_SEPARATOR = re.compile(r"^[ \t]*(?:[-=*_~#—–]{3,}|[-=*_~#]{2,}.{0,40}[-=*_~#]{2,})[ \t]*$")
-_LOG_LINE = re.compile(
+_SEPARATOR = expression(r"^[ \t]*(?:[-=*_~#—–]{3,}|[-=*_~#]{2,}.{0,40}[-=*_~#]{2,})[ \t]*$")
+_LOG_LINE = expression(
     r"[ \t]*(?:\d{4}-\d\d-\d\dT[\d:.,]+\S*[ \t]+\S+[ \t]|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+\S*[ \t]+.*\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\b"
     r"|(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[ :\]\[]|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [\w.-]+ [\w./-]+(?:\[\d+\])?:|\S+ - \S+ \[\d\d/\w{3}/\d{4}:|[+-]{1,3}(?=[^\s+-])|@@ )"
 )
-_CODE_LINE = re.compile(r"(?:[{}]|\);|\w\.\w+\(.*\)|^[ \t]*[a-z_]+\([^()]*\)|['\"\x00];)[ \t]*$")
-_CODE_START = re.compile(
+_CODE_LINE = expression(r"(?:[{}]|\);|\w\.\w+\(.*\)|^[ \t]*[a-z_]+\([^()]*\)|['\"\x00];)[ \t]*$")
+_CODE_START = expression(
     r"[ \t]*(?:(?:def|class|function|const|let|var|public|private|static) \w+ ?[=({:]|#include|import \w+$|from \w+ import|(?:SELECT|INSERT|UPDATE|DELETE|CREATE) [\w*]+ |\w+ ?= ?(?:\w+\(|[\"'\x00\[{]|\d)|[$%] \w+|>>> |[a-z_]+: ?[|>]-?$)"
 )
-_SHELL = re.compile(r"[ \t]*(?:[$%] \w+|>>> )|[a-z_]+: ?[|>]-?$")
-_EDGE_OF_TEXT = re.compile(
+_SHELL = expression(r"[ \t]*(?:[$%] \w+|>>> )|[a-z_]+: ?[|>]-?$")
+_EDGE_OF_TEXT = expression(
     r"[ \t]*\W*(?:begin|start|end|stop|anfang|ende|inicio|fin|début)(?: (?:of )?(?:the )?(?:text|quote|mail|e-?mail|message|letter|transcript|document|zitat|texto|texte|cita))?\W*$",
     re.IGNORECASE,
 )
-_OPTION = re.compile(r"[ \t]*\(?[A-Da-d1-4][.):] ?\S")
-_CHOICE = re.compile(
+_OPTION = expression(r"[ \t]*\(?[A-Da-d1-4][.):] ?\S")
+_CHOICE = expression(
     r"\b(?:which|whose|compare|choose between|(?:a|1) or (?:b|2)|(?:is|are|sounds?|reads?) better|welche[rs]?|cuál|quel(?:le)?s?)\b.*[?:]\s*$|(?:哪|어느|어떤).*[?？:]\s*$",
     re.IGNORECASE,
 )
-_CAPITAL_NAME = re.compile(r"[ \t]*[A-ZÀ-Þ][A-ZÀ-Þ'’.-]+(?: [A-ZÀ-Þ'’.-]+){0,2}(?: \([\w.' ]{1,20}\))?[ \t]*$")
-_CUES_OF_SUBTITLES = re.compile(r"[ \t]*\d\d:\d\d(?::\d\d)?[.,]\d{3}[ \t]*-->")
-_JSON_LINE = re.compile(
+_CAPITAL_NAME = expression(r"[ \t]*[A-ZÀ-Þ][A-ZÀ-Þ'’.-]+(?: [A-ZÀ-Þ'’.-]+){0,2}(?: \([\w.' ]{1,20}\))?[ \t]*$")
+_CUES_OF_SUBTITLES = expression(r"[ \t]*\d\d:\d\d(?::\d\d)?[.,]\d{3}[ \t]*-->")
+_JSON_LINE = expression(
     r"[ \t]*(?:[\[{](?=\s*(?:[\"'\[{\x00]|\w+\s*:|\Z))|[\"'\x00]+[\w ]*[\"'\x00]*\s*:|[\]}],?[ \t]*\Z)"
 )
-_REVIEW = re.compile(
+_REVIEW = expression(
     r"[ \t]*(?:[★☆⭐]{1,5}|\d(?:[.,]\d)?(?: ?/ ?5| out of 5| stars?)\b|(?:posted by )?u/\w+|@\w+ ?[·:]|posted (?:by|in)\b|by [A-Z]\w+, )",
     re.IGNORECASE,
 )
-_DASH_LINE = re.compile(r"[ \t]*[–—-][ \t]*\S")
+_DASH_LINE = expression(r"[ \t]*[–—-][ \t]*\S")
 
 
-_REPLY = re.compile(r"[ \t]*(?:re|fwd?|aw|wg|tr|rv)\b ?:", re.IGNORECASE)
+_REPLY = expression(r"[ \t]*(?:re|fwd?|aw|wg|tr|rv)\b ?:", re.IGNORECASE)
 
 
 def _mails(text: str) -> Iterator[Span]:
@@ -424,12 +425,12 @@ def _recalled(text: str) -> Iterator[Span]:
                 yield line.start, lines[end].end
 
 
-_RESUME = re.compile(
+_RESUME = expression(
     r"[ \t#*]*(?:(?:professional |executive |career )?(?:summary|profile|objective)|(?:work |professional )?experience|employment(?: history)?|education|(?:technical )?skills|certifications?|references|publications)[ \t:*]*\Z",
     re.IGNORECASE,
 )
-_CONTACT = re.compile(r"\|.*\||\+\d[\d ()-]{6,}|\w@\w")
-_MY_RESUME = re.compile(
+_CONTACT = expression(r"\|.*\||\+\d[\d ()-]{6,}|\w@\w")
+_MY_RESUME = expression(
     r"\b(?:my|mein\w*|mi|mon) (?:\w+ ){0,2}(?:cv|r[eé]sum[eé]|lebenslauf|currículum)\b", re.IGNORECASE
 )
 
@@ -464,7 +465,7 @@ def _documents(text: str) -> Iterator[Span]:
             return
 
 
-_BYLINE = re.compile(r"[ \t]*[Bb]y [A-Z][\w.-]+ [A-Z][\w.-]+(?:,? [A-Z][^.!?\n]{0,60})?[ \t]*\Z")
+_BYLINE = expression(r"[ \t]*[Bb]y [A-Z][\w.-]+ [A-Z][\w.-]+(?:,? [A-Z][^.!?\n]{0,60})?[ \t]*\Z")
 
 
 def _has_signature(lines: list[TextLine]) -> bool:
@@ -482,15 +483,15 @@ def _signs(line: TextLine) -> bool:
 # --- text that a clause introduces
 
 
-_COLON = re.compile(r"[:：](?![\d/])(?=[\s\x00\"'“„«「『(*]|[^\x00-\x7f]|\w)")
-_OPEN_BRACKET = re.compile(r"\((?![^()]*\))")
-_CLAUSE_START = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bProf)[.!?…。！？](?=\s)|[。！？]|\n")
+_COLON = expression(r"[:：](?![\d/])(?=[\s\x00\"'“„«「『(*]|[^\x00-\x7f]|\w)")
+_OPEN_BRACKET = expression(r"\((?![^()]*\))")
+_CLAUSE_START = expression(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bProf)[.!?…。！？](?=\s)|[。！？]|\n")
 
 
-_SHORT_QUOTE = re.compile(r"[\"“„«‹「『'][^\"“”„«»‹›「」『』\n]{1,60}[\"”“»›」』'](?=[.,!?]*(?:\s|\Z))")
+_SHORT_QUOTE = expression(r"[\"“„«‹「『'][^\"“”„«»‹›「」『』\n]{1,60}[\"”“»›」』'](?=[.,!?]*(?:\s|\Z))")
 # Texts in which nobody speaks of himself, and the sentence behind them that does.
-_WITHOUT_I = re.compile(r"\b(?:recipe|ingredients|menu|shopping list|rezept|zutaten|receta|recette)\b", re.IGNORECASE)
-_SENTENCE_WITH_I = re.compile(
+_WITHOUT_I = expression(r"\b(?:recipe|ingredients|menu|shopping list|rezept|zutaten|receta|recette)\b", re.IGNORECASE)
+_SENTENCE_WITH_I = expression(
     r"(?<=[.!?\n])[ \t]*(?=[^.!?\n]{0,40}\b(?:i|i'\w+|my|we|our|ich|mein\w*|soy|mi|je|mon|ma)\b)", re.IGNORECASE
 )
 
@@ -537,7 +538,7 @@ def _end_of_report(text: str, start: int) -> int:
     )
 
 
-_TOLD_ABOUT = re.compile(r"\b(wrote|writes|said|says|told|noted|posted) (?:\w+ )?about (?:me|us)\b", re.IGNORECASE)
+_TOLD_ABOUT = expression(r"\b(wrote|writes|said|says|told|noted|posted) (?:\w+ )?about (?:me|us)\b", re.IGNORECASE)
 
 
 def _introduction(clause: str) -> str:
@@ -592,23 +593,23 @@ def _pointed_back(text: str) -> Iterator[Span]:
             yield body.rfind("\n", 0, start) + 1, start
 
 
-_BACK = re.compile(
+_BACK = expression(
     r"^(?:please |pls |can you |could you |now |bitte |kannst du )*(?:translate|proof-?read|summari[sz]e|rephrase|paraphrase|rewrite|reword|polish|tl;?dr|shorten|correct|grammar|fix the grammar|übersetze?|korrigiere?|fasse|traduce|corrige|resume|tradui[st]|résume|reformule)\b"
     r".{0,60}\b(?:this|that|it|above|text|letter|mail|email|das|dies|obige\w*|text|esto|eso|lo|anterior|texto|ceci|ça|cela|ci-dessus|texte)\b|^(?:^ ?)?(?:what does (?:this|that|he|she) mean|who wrote (?:this|that)|is (?:this|that) (?:correct|grammatical|a scam|polite|natural))\b|(?:翻译|翻譯|总结|润色)(?:一下|以上|上面|成)|(?:번역|요약|교정)해",
     re.IGNORECASE,
 )  # fmt: skip
-_BACK_MARK = re.compile(
+_BACK_MARK = expression(
     r"(?:<-+|←|\(|\[|\^+|\n)\s*(?:please |pls )?(?:translate|proof-?read|summari[sz]e|rephrase|paraphrase|reword|copied|pasted|quoted|übersetze?n?|traduce|traduis)\b(?=[^\n]*[)\]^]|[^\n]{0,20}\Z)[^()\[\]\n]{0,60}[)\]^]*[.!?]?\Z",
     re.IGNORECASE,
 )
-_SENTENCE_NAMED = re.compile(
+_SENTENCE_NAMED = expression(
     r"\b(?:the|this) (?:sentence|phrase|words?)[,:]? (?=(?:i|i'm|my|we)\b)[^.!?\n]*", re.IGNORECASE
 )
-_BACK_STRICT = re.compile(
+_BACK_STRICT = expression(
     r"(?:please |pls |can you |could you |now |bitte )*(?:translate|proof-?read|rephrase|paraphrase|reword|übersetze?|traduce|tradui[st])\s(?:please |bitte )?(?:this|that|it|the above|das|esto|eso|ça|ceci|-la|-le)\b",
     re.IGNORECASE,
 )
-_FOLLOWING = re.compile(
+_FOLLOWING = expression(
     r"(?:^\W*(?:is|are|does|do) (?:this|the following|these) (?:\w+ )?(?:sentences?|phrases?|text|lines?|paragraph|statements?|wording)\b(?=[^.!?\n]{0,60}\?)|\bthe following (?:is|was|comes) (?:from|by|taken from|an? \w+ (?:from|by))\b)[^.!?:\n]{0,60}[.!?:]\s+|"
     r"\b(?:(?:the|these) following (?:\w+ ){0,2}?(?:text|sentences?|statements?|story|dialogue|paragraph|passage|message|poem|quote|questions?|lines?)\b|here(?:'s| is) what (?!i\b|you\b|we\b)[\w' -]{2,60}\b(?:says?|said|writes?|wrote|thinks?|told|posted)\b)[^.!?:\n]{0,60}[.!?:]\s+",
     re.IGNORECASE,
@@ -621,13 +622,13 @@ def _following(text: str) -> Iterator[Span]:
         yield found.end(), _end_of_text(text, found.end(), same_line=True)
 
 
-_DIRECT = re.compile(
+_DIRECT = expression(
     r"^[ \t]*(?:bio|about|profile): (?-i:[A-Z][a-z]+ [A-Z][a-z]+)[.,][^\n]*|^[ \t]*(?:e\.g\.|z\.b\.|p\. ?ej\.) [^\n]*|"
     r"(?:^|[.!?,]\s+|\b(?:please|can you|could you|to|help me)\s+)(?:translate|how (?:do|would|can) (?:you|i|we|one) (?:say|write|spell|pronounce|sign)|conjugate|repeat(?: after me)?|type|pronounce)\s+"
     r"(?:(?:in|into|to) \w+[,:]?\s+)?(?=(?:the (?:sentence|phrase|words?)\b|i\b|i'|my\b|we\b|our\b))[^.!?\n]*",
     re.IGNORECASE | re.MULTILINE,
 )
-_BOTH_PLAY = re.compile(
+_BOTH_PLAY = expression(
     r"\b(?:and|,) i(?:'m| am|'ll be| will be| play)\b|\bi(?:'m| am|'ll be| will be) (?:your|the|playing)\b",
     re.IGNORECASE,
 )

@@ -2,8 +2,7 @@
 Clauses: which of them assert something, and which state something that lasts.
 
 `judge` looks at the words around a match within its sentence, from which `authorship` has blanked what is not the
-writer's own: are they asserted, asked, supposed, reported or quoted?  The cue words of each language are in its pattern
-file under ``[modality]``.
+writer's own: are they asserted, asked, supposed, reported or quoted?  Cue words: ``[modality]`` of a pattern file.
 
 `ClauseReader` reads statements without a pattern for them.  A sentence is cut into clauses.  A clause about the user, a
 relative, a pet or a known name is a statement unless a word of a deny list stands in it, and only where something
@@ -20,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from ..text import expression
 from ..text.render import with_article
 from ..types import Modality
 from .authorship import BLANK
@@ -27,7 +27,7 @@ from .grammar import PatternLanguage
 from .mentions import ME, MentionedPerson
 
 MOST_WORDS = 24  # of one statement
-_TOKEN = re.compile(r"[^\W_](?:[\w'’.&/+-]*[\w+])?")
+_TOKEN = expression(r"[^\W_](?:[\w'’.&/+-]*[\w+])?")
 _BE = {"'m": "is", "'re": "is", "m": "is", "am": "is", "are": "is", "is": "is"}
 _THIRD = {"have": "has", "do": "does", "go": "goes", "am": "is", "are": "is", "were": "was", "dont": "does not"}
 _NOT = {
@@ -46,23 +46,23 @@ _OWNED_VERBS = _FINITE | set("look looked seem feel felt smell get got hurt itch
 _NO_NOUN = frozenset(
     "a an the not got been no one in on at from with of and or but who that my our his her their".split()
 )
-_AND_IT = re.compile(r"(?i)\band \w+ (?:it|them)\b")
-_NAMED = re.compile(r"[A-ZÀ-Þ][\w-]+(?:'s| is| has| was)(?!\w)")
+_AND_IT = expression(r"(?i)\band \w+ (?:it|them)\b")
+_NAMED = expression(r"[A-ZÀ-Þ][\w-]+(?:'s| is| has| was)(?!\w)")
 _PRONOUNS = frozenset("i he she they it we you who that which to".split())
 _GOT, _HAD = frozenset("pets vehicle work home health education".split()), frozenset(("pets", "health"))
 _NO_VERB = frozenset(
     "may might must shall should would could wasn't wasnt weren't werent isn't isnt aren't arent wouldnt couldnt shouldnt wouldve couldve shouldve id ill then thus there not and or but so to in on at of "
     "for with by from the a an my me us our".split()
 )
-_FRONTED = re.compile(
+_FRONTED = expression(
     r"(?i)((?:since|after|in|on|at|every|for|until|from|by|during|before|last|next) [\w' -]{2,40}?),? (?=(?:i|we)(?:'\w+)? |(?:my|our) )"
 )
-_APPOSITION = re.compile(r"(?i:my|our) [\w' -]{2,30}, [A-ZÀ-Þ][\w-]+(?:(?:, | and |, and )[A-ZÀ-Þ][\w-]+){0,3}, ")
-_DATED = re.compile(r"\b(?:19|20)\d\d\b|\bago\b|\bas a (?:kid|child)\b")
+_APPOSITION = expression(r"(?i:my|our) [\w' -]{2,30}, [A-ZÀ-Þ][\w-]+(?:(?:, | and |, and )[A-ZÀ-Þ][\w-]+){0,3}, ")
+_DATED = expression(r"\b(?:19|20)\d\d\b|\bago\b|\bas a (?:kid|child)\b")
 _NO_SUBJECT = frozenset("you u it it's this that these those there here who what how why they his her their".split())
 _NO_DOING = frozenset("being nothing anything evening king".split())
 _LY = frozenset("fly reply apply rely supply comply multiply bully tally rally".split())
-_NO_TAIL = re.compile(r"(?i)(?:i|i'm|im|we|he|she|they|it|do|does|am|are|is)\b")
+_NO_TAIL = expression(r"(?i)(?:i|i'm|im|we|he|she|they|it|do|does|am|are|is)\b")
 _ABLE = frozenset("eat have drink drive swim see hear walk tolerate take smell digest read".split())
 _PRESENT, _PAST, _BEING, _PERFECT, _FUTURE, _ABILITY = "present", "past", "being", "perfect", "future", "ability"
 

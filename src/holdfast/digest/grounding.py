@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from ..text import expression
 from ..text.dates import date_words
 from ..text.languages import AVERSE, EXONYMS, NEGATES, NOT_NEGATED
 from ..text.sentences import split_sentences
@@ -245,27 +246,27 @@ NAME_NOT_QUOTED = "name-not-said: it holds a name that the quoted words do not; 
 NEGATION_NOT_QUOTED = "negation-not-said: one of the two says no, the quoted words or what is claimed of them"
 
 _SHORT = 80  # characters; the language of fewer is a guess
-_LETTERED = re.compile(r"[A-Za-zÀ-ɏͰ-ӿ]")
-_CAPITAL = re.compile(r"(?<![\w'’])[A-ZÀ-ÞĀ-ɏΑ-ΩА-Я][\w'’-]+")
-_STARTS = re.compile(r"(?:^|[.!?:;–—(\"“„«]\s*)$")
+_LETTERED = expression(r"[A-Za-zÀ-ɏͰ-ӿ]")
+_CAPITAL = expression(r"(?<![\w'’])[A-ZÀ-ÞĀ-ɏΑ-ΩА-Я][\w'’-]+")
+_STARTS = expression(r"(?:^|[.!?:;–—(\"“„«]\s*)$")
 _LEAST_ROOT = 4  # letters that two forms of a name share
-_ENDING = re.compile(
+_ENDING = expression(
     r"(?:[aeiosnmryu]|as|es|os|en|er|em|om|ov|ow|am|ie|ia|us|um|is|ien|ya|io|eo|ne|na|no|te|ta|to|[а-я]{1,2}|[α-ω]{1,2})?"
 )
-_PARTICLE = re.compile(
+_PARTICLE = expression(
     r"(?<=[a-zß-ɏ\d])[\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]+$"
 )  # behind a name in Latin letters: Meko에서
-_SUBSTANCE = re.compile(
+_SUBSTANCE = expression(
     r"\w{2,}(?:cill?in|profen|m[iy]cin|xin|amin|formin|lin|pirin|[zs]ol|prim|amol|cain|codein|insulin|statin|pril)[eao]?s?"
 )
-_DRUG = re.compile(rf"{_SUBSTANCE.pattern}|\w{{4,}}(?:in|ine|ina|pram|pam|lol|id|ida|one|ona|yl)")
+_DRUG = expression(rf"{_SUBSTANCE.pattern}|\w{{4,}}(?:in|ine|ina|pram|pam|lol|id|ida|one|ona|yl)")
 _REMEDIES = frozenset("medicine medicina vaccine vacuna magnesium morning evening".split())
 # Where a value that begins with a capital is a name.
 _NAMED = frozenset("home identity family pets travel trip work job education tech technical contact".split())
 _POINT = r"[;!?。，！？]|[,:.](?!\d)"
-_CLAUSE = re.compile(rf"{_POINT}|\b(?:but|and|although|because|pero|aber|mais|ma|mas|maar|ale)\b", re.IGNORECASE)
+_CLAUSE = expression(rf"{_POINT}|\b(?:but|and|although|because|pero|aber|mais|ma|mas|maar|ale)\b", re.IGNORECASE)
 # Where the clause of a quote ends behind it, in any language.
-_CLAUSE_END = re.compile(
+_CLAUSE_END = expression(
     rf"{_POINT}|\n|[，、]|\b(?:but|and|or|although|though|because|since|so|while|when|if|who|which|that|where|unless|aber|und|oder|weil|denn"
     r"|sondern|pero|sino|y|o|ni|porque|cuando|si|que|donde|aunque|mais|et|ou|parce|car|quand|qui|où|ma|e|perch[eé]|che|quando|se|mas|pois"
     r"|maar|en|want|omdat|ale|bo|но|и|потому)\b"
@@ -274,10 +275,10 @@ _CLAUSE_END = re.compile(
     re.IGNORECASE,
 )
 _AROUND = 60  # characters of a clause before and behind its quote
-_LACKS = re.compile(r"(?<!\w)(?:without|sin|sans|ohne|senza|sem|zonder|bez|без)(?!\w)", re.IGNORECASE)
+_LACKS = expression(r"(?<!\w)(?:without|sin|sans|ohne|senza|sem|zonder|bez|без)(?!\w)", re.IGNORECASE)
 
 
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = expression(r"\d+(?:[.,]\d+)*")
 _UNITS = {"usd": "dollar dollars", "eur": "euro euros", "gbp": "pound pounds"}
 
 
@@ -296,10 +297,10 @@ def locate_number(number: str, address: str, content: str) -> tuple[int, int] | 
 
 
 ONLY_LOOKED_AT = "not-asserted: the words ask about a thing or look into it, and the claim says that it is used"
-_USES = re.compile(
+_USES = expression(
     r"(?:the user |i |we )?(?:us(?:es?|ing)|run(?:s|ning)?|deploy(?:s|ing)?(?: on)?|works? with) ", re.IGNORECASE
 )
-_ASKED = re.compile(
+_ASKED = expression(
     r"^\W*(?:(?:please|pls|hi|hey|hello|ok|okay|so|and|now|just|kindly)\W+)*(?:tell|show|explain|teach|compare|recommend|suggest|summari[sz]e"
     r"|describe|write|draft|give|list|help|walk|find|translate|introduce|install)\b"
     r"|\b(?:evaluat(?:e|es|ed|ing)|assess(?:es|ed|ing)?|compar(?:e|es|ed|ing)|tr(?:y|ies|ied|ying)|look(?:s|ed|ing)? (?:at|into)|learn(?:s|ed|t|ing)?"
@@ -307,7 +308,7 @@ _ASKED = re.compile(
     r"|play(?:ed|ing)? (?:around )?with|talk(?:ed|ing)? about)\b",
     re.IGNORECASE,
 )
-_OWN_USE = re.compile(
+_OWN_USE = expression(
     r"\b(?:our|my|their)\b|(?<!how )(?<!should )(?<!can )\b(?:i|we)(?:['’]ve)?(?: \w+){0,2}? (?:use|used|run|ran|deploy|deployed|host|rely|switched|moved|migrated)\b"
     r"|\b(?:i|we)(?:['’]?m|['’]?re| am| are)(?: \w+ly)? (?:using|running|on|deploying|hosting)\b",
     re.IGNORECASE,
@@ -529,19 +530,19 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text)
 
 
-_AMOUNT = re.compile(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
-_DECIMAL = re.compile(r"\d{1,15}(?:\.\d{1,15})?")
-_GROUPED = re.compile(r"\d{1,3}(?:[.']\d{3})+")
+_AMOUNT = expression(r"\d+(?:[.,'\u00a0\u202f]\d+)*")
+_DECIMAL = expression(r"\d{1,15}(?:\.\d{1,15})?")
+_GROUPED = expression(r"\d{1,3}(?:[.']\d{3})+")
 _THOUSANDS = (
     (r"k\b|thousand|tausend|mil\b|mille|mila|천|千", 1000),
     (r"만|万|萬", 10_000),
     (r"mill?i[oõó]n|milh|백만", 1_000_000),
 )
 _MANY = tuple((re.compile(rf"\s?(?:{words})", re.IGNORECASE), times) for words, times in _THOUSANDS)
-_CLOCK = re.compile(r"[:.h]\d\d\b|\s?(?:[ap]\.?m\b|uhr|h\b|heures?|o'clock|시|時|点)", re.IGNORECASE)
-_HALF = re.compile(r"hal[bf]|medi[ao]|demie?|mezz[ao]|meia|반|半|quart|viertel|cuarto", re.IGNORECASE)
+_CLOCK = expression(r"[:.h]\d\d\b|\s?(?:[ap]\.?m\b|uhr|h\b|heures?|o'clock|시|時|点)", re.IGNORECASE)
+_HALF = expression(r"hal[bf]|medi[ao]|demie?|mezz[ao]|meia|반|半|quart|viertel|cuarto", re.IGNORECASE)
 # Words for a number beyond the table of a language; which number they mean is not read.
-_GREATER = re.compile(
+_GREATER = expression(
     r"(?:thir|for|fif|six|seven|eigh|nine)t(?:y|een)|fourteen|twenty|hundred|zehn\b|zwanzig|(?:drei|vier|fünf|sech|sieb|acht|neun)\w*(?:zig|ßig|ssig)"
     r"|hundert|veint|treint|\w+enta\b|dieci\w|cien\b|ciento|vingt|trent|quarant|cinquant|soixant|\bcent\b|quatorz|seize|dix-|vinte|trinta"
     r"|venti|sessant|settant|ottant|novant|열\s?[한두세네다여일아]|스물|스무|서른|마흔|쉰|예순|일흔|여든|아흔|[이삼사오육칠팔구]?십|백"

@@ -19,6 +19,7 @@ from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
+from ..text import expression
 from ..text.dates import TimeSpan, with_date
 from ..text.sentences import split_pieces
 from .mentions import ME, UNIQUE, MentionedPerson, Mentions, is_name
@@ -27,7 +28,7 @@ MAX_PIECE = 600
 CATEGORY = "health"
 
 _UNIT = r"%|[mµμunp]?g/[dm]?l|[mµμunp]?mol/l|[mkµμ]?i?u/m?l|mm ?hg|kg|kilos?|lbs?|pounds|g\b|°\s?[cf]"
-_VALUE = re.compile(
+_VALUE = expression(
     rf"(?<![A-Za-zÀ-ÿ0-9_.,/])\d{{1,4}}(?:[.,]\d{{1,3}})?(?:(?:/| (?:over|zu|sobre) )\d{{2,3}})?(?:\s?(?P<unit>{_UNIT})(?!\w))?"
     r"(?![\d:/]|[.,]\d|\s?[-–]\s?\d|\s?(?:am|pm|uhr|times|points?|hours?|days?|weeks?|months?|years?|minutes?|pages?|tablets?|pills?|mg\b"
     r"|percent higher|higher|lower|more|less|stunden|tage|wochen|días|horas|jours|heures)\b)",
@@ -38,31 +39,31 @@ _COPULA = (
     r"and|but|then|to|from|it|lag|lagen|liegt|ist|war|bei|beträgt|betrug|wert|danach|und|aber|pero|mais|fue|es|era|estaba|está|en|de|del|a|al|nivel|valor|y|luego|"
     r"était|est|à|taux|le|la|el|il|puis|et|è|stato|stata|di|e|poi|foi|é|estava|do|da|um|depois|went|rose|fell|dropped|climbed|increased|decreased|improved|up|down|stieg|sank|auf|von|subió|bajó|passé)\b"
 )
-_GLUE = re.compile(
+_GLUE = expression(
     rf"(?:{_COPULA}|[\s:=|,;()*_>~→\-–—]|로|으로|에는|에|는|은|이|가|의|수치|결과|が|は|の|で|に|値|是|为|的|了)*",
     re.IGNORECASE,
 )
-_CLAIMS_NOTHING = re.compile(
+_CLAIMS_NOTHING = expression(
     r"\b(?:normal(?:e|er|es|ly)?|reference|target|goal|ideal|average|usual|maximum|max\.|minimum|min\.|healthy|range|should|would|zielwert|referenz\w*|"
     r"objetivo|objectif)\W+(?:\w+\W+){0,2}$|정상 ?$|正常 ?$",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(
+_FIRST_PERSON = expression(
     r"(?:\b(?:my|mein\w*|mi|mis|mon|ma|mes|mio|mia|miei|mie|meu|minha|meus|minhas)\s+"
     r"(?:(?:last|latest|new|first|fasting|resting|letzter?|neuer?|letztes|neues|último|última|dernier|dernière|ultimo|ultima|nivel|niveau|taux|livello"
     r"|nível|valor|de|di|du)\s+)*|(?<![가-힣])(?:제|내|저의|나의|私の|僕の|我的)\s?)$",
     re.IGNORECASE,
 )
-_OWNER = re.compile(
+_OWNER = expression(
     r"(?P<who>(?:\b(?:my|our|the) )?[\w]+)(?:['’]s?)\s+(?:(?:last|latest|new|first|fasting)\s+)*$", re.IGNORECASE
 )
-_OF_WHOM = re.compile(
+_OF_WHOM = expression(
     r"\s+(?:of|for|de|von|di|da|do|del|bei)\s+(?!(?:about|around|only|over|under|roughly|nearly|almost|etwa|ca|circa|unos?)\b)"
     r"(?P<who>(?:(?:my|our|the|mi|mein\w*|mon|ma)\s+)?[^\W\d_]+)",
     re.IGNORECASE,
 )
 # Words for people and animals beside whom a result need not be the user's.
-_OTHERS = re.compile(
+_OTHERS = expression(
     r"\b(?:(?:grand|step)?-?(?:mother|father|mom|mum|dad|son|daughter|ma|pa|child|parents?)|mommy|mummy|daddy|wife|husband|partner|spouse|"
     r"(?:girl|boy)friend|fianc[eé]e?|brother|sister|sibling|sis|bro|aunt|auntie|uncle|cousin|niece|nephew|baby|kids?|children|toddler|twins?|boy|girl|in-laws?|"
     r"friends?|buddy|colleagues?|co-?worker|boss|neighbou?r\w*|roommate|flatmate|patients?|clients?|customer|student|pupil|teacher|guy|man|woman|"
@@ -78,15 +79,15 @@ _OTHERS = re.compile(
     r"|엄마|아빠|아버지|어머니|남편|아내|와이프|친구|언니|오빠|누나|동생|아들|딸|할머니|할아버지|이웃|환자|동료|다른|母|父|妻|夫|友達|友人|息子|娘|兄|姉|弟|妹|隣|患者|同僚|彼|他の|別の|妈|爸|朋友|儿子|女儿|老公|老婆|哥|姐|邻居|病人|同事|他|她|另",
     re.IGNORECASE,
 )
-_WHOSE = re.compile(
+_WHOSE = expression(
     r"(?<!\w)(?P<who>(?!(?:it|let|here|that|what|there|today|yesterday|this|who|how)['’])[^\W\d_]+)['’](?:s\b|(?=\s))",
     re.I,
 )
-_REPORT_OF = re.compile(
+_REPORT_OF = expression(
     r"(?P<who>(?:\b(?:my|our|the) )?[^\W\d_]+)['’]s? (?:(?:latest|last|new|recent|annual|lab|blood|test|urine|vet)\s)*(?:results?|reports?|blood ?work|labs|panel|values)\b",
     re.IGNORECASE,
 )
-_MY_REPORT = re.compile(
+_MY_REPORT = expression(
     r"\bmy (?:(?:latest|last|new|newest|recent|annual|yearly|own|full|lab|laboratory|blood|test|urine|cholesterol|lipid|thyroid|health|medical|check-?up|routine)\s)*"
     r"(?:results?|reports?|blood ?work|bloods|labs|panel|blood tests?|blood values|lab values)\b"
     r"|\bmeine[nr]?\s(?:(?:neue|letzte|aktuelle|heutige)\w*\s)?(?:blutwerte|laborwerte|laborergebnisse|blutbild|laborbefund|befunde?)\b"
@@ -95,43 +96,43 @@ _MY_REPORT = re.compile(
     r"|(?<![가-힣])(?:제|내|저의|나의)\s?(?:혈액 ?)?검사 ?결과|(?:私|僕)の(?:血液)?検査結果|我的?(?:化验|检查结果)",
     re.IGNORECASE,
 )
-_UNREAL = re.compile(
+_UNREAL = expression(
     r"\b(?:if|suppos\w+|imagin\w+|example|e\.g|hypothetical\w*|article|stor(?:y|ies)|novel|fiction\w*|sample|template|pretend|reference|"
     r"wenn|falls|beispiel|ejemplo|exemple|esempio|exemplo)\b|예를|例",
     re.IGNORECASE,
 )
 _AMBIGUOUS = frozenset(("alt", "ast", "psa", "t3", "t4"))  # also a key, a card, a program, a form
-_CUE = re.compile(
+_CUE = expression(
     r"\b(?:tests?|tested|blood|levels?|results?|labs?|thyroid|liver|prostate|blood ?work|\w*wert\w*|blut\w*|labor\w*|leber\w*|sangre|nivel|análisis|analítica|"
     r"sang|taux|sangue|livello|valor|exame)\b|수치|검사|혈액|検査|値|血",
     re.IGNORECASE,
 )
-_FOLLOWS = re.compile(
+_FOLLOWS = expression(
     r"[ \t]+(?!(?:and|but|on|in|at|this|last|yesterday|today|from|when|after|before|with|while|which|then|now|to|or|again|since|back|so|"
     r"und|aber|am|im|vom|bei|war|dann|gestern|heute|seit|auf|y|pero|el|en|ayer|hoy|de|del|la|et|le|mais|hier|e|il|ieri|oggi|em|ontem|hoje|high|low|h|l|normal)\b)"
     r"[A-Za-zÀ-ÿ]{2,}",
     re.IGNORECASE,
 )
-_MOVED = re.compile(
+_MOVED = expression(
     r"\b(?:went|rose|fell|dropped|climbed|increased|decreased|improved|up|down|stieg|sank|subió|bajó|passé)\b(?!.*\b(?:to|at|from|auf|von|a|à|de)\b)",
     re.I,
 )
-_FROM = re.compile(r"\b(?:from|von|desde)\s*$", re.IGNORECASE)
-_GOES_ON = re.compile(r"(?:\s|,|&|\band\b|\bund\b|\by\b|\bet\b|\be\b)+", re.IGNORECASE)
+_FROM = expression(r"\b(?:from|von|desde)\s*$", re.IGNORECASE)
+_GOES_ON = expression(r"(?:\s|,|&|\band\b|\bund\b|\by\b|\bet\b|\be\b)+", re.IGNORECASE)
 _MONTH = (
     r"(?:jan(?:uar\w*|vier)?|ene(?:ro)?|feb\w*|f[eé]vrier|mar(?:ch|s|zo)?|märz|apr\w*|avril|abril|may|mai|mayo|june?|juni|junio|july?|juli|julio|"
     r"aug\w*|ago\w*|sep\w*|oct\w*|okt\w*|nov\w*|dec\w*|dez\w*|dic\w*)\b"
 )
-_DAY_WORDS = re.compile(
+_DAY_WORDS = expression(
     rf"\b\d{{1,2}}(?:st|nd|rd|th|\.)?\s+(?:of\s+|de\s+)?(?:{_MONTH})|(?<!\d )\b(?:{_MONTH})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?![./,]?\d)",
     re.IGNORECASE,
 )
 MAX_RESULTS = 100  # more in a message are a table of data
-_PRONOUN = re.compile(r"\b(?P<who>her|his|its|their)\s+(?:(?:last|latest|new|first|fasting)\s+)*$", re.IGNORECASE)
-_YEAR = re.compile(r"\d{4}|\d{1,2}[./]\d{1,2}[./]\d{2}")
+_PRONOUN = expression(r"\b(?P<who>her|his|its|their)\s+(?:(?:last|latest|new|first|fasting)\s+)*$", re.IGNORECASE)
+_YEAR = expression(r"\d{4}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 _PLACES = {"weight": (0, 999), "temperature": (30, 112)}
 _NEEDS_UNIT = frozenset(("weight",))
-_WEIGHT_UNITS = re.compile(r"kg|kilos?|lbs?|pounds|g\b", re.IGNORECASE)
+_WEIGHT_UNITS = expression(r"kg|kilos?|lbs?|pounds|g\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +348,7 @@ def _owner(
     return before
 
 
-_NAMED = re.compile(
+_NAMED = expression(
     r"\b(?P<who>[A-ZÀ-Þ][a-zà-ÿ]+)(?:,? (?:had|has|got|hat|hatte|tiene|tuvo|a|avait|ha|aveva|tem|teve)(?: an?| eine?n?)?|:)? *$"
 )
 _NO_NAMES = frozenset(("Free", "Total", "Serum", "El", "Le", "La", "Il", "Der", "Die", "Das", "Ihr", "Sein", "Su"))
@@ -503,11 +504,11 @@ class CareEvent:
 
 
 _DAY, _PREPOSITION = "¤", r"(?:on|in|back in|at|for|last|around|am|im|vom|el|en|le|il|nel|em|para el|da|pour le|per il)"
-_CLAUSE = re.compile(
+_CLAUSE = expression(
     r"[,;()]|\s[-–—]\s|\b(?:and|but|because|so|when|while|after|before|where|und|aber|weil|denn|als|y|pero|porque|cuando|et|mais|quand|ma|quando|mas)\b",
     re.IGNORECASE,
 )
-_NEVER_DONE = re.compile(
+_NEVER_DONE = expression(
     r"\b(?:not|never|cancel\w*|skipp\w*|missed|refus\w*|declin\w*|offer\w*|forg[eo]t\w*|waiting|told|tells|said|says|supposed|advis\w*|consider\w*|thought|think|"
     r"postponed|wants?|would|could|should|if|maybe|perhaps|might|may(?! \d)(?= have)|must|almost|nearly|read|article|story|novel|film|movie|game|dream\w*|imagin\w*|"
     r"suppose|pretend|character|joking|wish\w*|hope[ds]?|until|unless|"
@@ -515,10 +516,10 @@ _NEVER_DONE = re.compile(
     r"|n['’]t\b|않|안 |못|ない|没|未|不",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"(?<!\?P)<(\w+)>")
-_FOREIGN = re.compile(r"[가-힣ぁ-ヿ一-鿿]")
-_I_OR_WE = re.compile(r"(?<![가-힣])(?:제가|저는|나는|내가|우리)|私|僕|俺|我")
-_BARE_YEAR = re.compile(r"(?<!\d)(?<!\d[.,])(?:19|20)\d\d(?!\d|[.,]\d| ?[%€$£])")
+_WORD = expression(r"(?<!\?P)<(\w+)>")
+_FOREIGN = expression(r"[가-힣ぁ-ヿ一-鿿]")
+_I_OR_WE = expression(r"(?<![가-힣])(?:제가|저는|나는|내가|우리)|私|僕|俺|我")
+_BARE_YEAR = expression(r"(?<!\d)(?<!\d[.,])(?:19|20)\d\d(?!\d|[.,]\d| ?[%€$£])")
 
 
 @lru_cache(maxsize=1)
@@ -608,7 +609,7 @@ def _read_clause(
     return None
 
 
-_TRAILING = re.compile(r"(?:\s+(?:on|in|at|from|back|am|im|el|en|le|il|nel|em))*\s*$", re.IGNORECASE)
+_TRAILING = expression(r"(?:\s+(?:on|in|at|from|back|am|im|el|en|le|il|nel|em))*\s*$", re.IGNORECASE)
 
 
 def _days_of(piece: str, times: Sequence[TimeSpan]) -> list[TimeSpan]:

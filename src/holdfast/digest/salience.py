@@ -19,6 +19,7 @@ from functools import cache
 from importlib import resources
 from itertools import pairwise
 
+from ..text import expression
 from ..text.languages import ENGLISH_STOP, STOP
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, terms
@@ -38,7 +39,7 @@ ASSISTANT, USERS_MATTER = 0.8, 0.2
 # The importance of an event, from its words.
 IMPORTANCE = {"promise": 0.25, "decision": 0.25, "feeling": 0.2, "problem": 0.2}
 LEAST_IMPORTANCE, FIRST_TIME, DATED = 0.4, 0.2, 0.05
-_FIRST = re.compile(
+_FIRST = expression(
     r"\b(?:first|erste[rmns]?|prim(?:er[ao]?|eir[ao])|prima|primo|premi(?:er|ère))\b|第一次|初めて|初次|처음|첫",
     re.IGNORECASE,
 )
@@ -305,7 +306,7 @@ KINDS = (
     "empty",
     "farewell",
 )
-_TOKEN = re.compile(r"[\w']+(?:-[\w']+)*")
+_TOKEN = expression(r"[\w']+(?:-[\w']+)*")
 _EDGE_MARKS = " \t.,!?…。，、！？~:;\"'()"
 _NOTHING: frozenset[str] = frozenset()
 
@@ -432,21 +433,21 @@ MAX_SENTENCES = 30
 MAX_SENTENCE_CHARS = 1_000
 QUOTE_REACH_CHARS = 2_000
 
-_FENCE = re.compile(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_LINK = re.compile(r"!?\[([^\]\[]{0,300})\]\((?:[^()\s]|\([^()\s]*\)){0,2000}\)")
+_FENCE = expression(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_LINK = expression(r"!?\[([^\]\[]{0,300})\]\((?:[^()\s]|\([^()\s]*\)){0,2000}\)")
 # Quoted lines, rows of tables, headings and rules.
-_DROPPED_LINE = re.compile(r"^[ \t]*(?:>|\||#{1,6}[ \t]|[-=*_]{3,}[ \t]*$).*$", re.MULTILINE)
-_BULLET = re.compile(r"^[ \t]*(?:[-*+•‣▪]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
-_EMPHASIS = re.compile(r"\*{2,3}|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
+_DROPPED_LINE = expression(r"^[ \t]*(?:>|\||#{1,6}[ \t]|[-=*_]{3,}[ \t]*$).*$", re.MULTILINE)
+_BULLET = expression(r"^[ \t]*(?:[-*+•‣▪]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+_EMPHASIS = expression(r"\*{2,3}|__|`|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _CODE_MARKS = frozenset("{}[]();=<>\\|$#@&+`_")
 _CODE_SHARE = 0.08
-_ADDRESS = re.compile(r"https?://\S+|www\.\S+")
-_WIDE_CHAR = re.compile(
+_ADDRESS = expression(r"https?://\S+|www\.\S+")
+_WIDE_CHAR = expression(
     r"[\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e01-\u0eff]"
 )
-_CLAUSE_END = re.compile(r"(?<=[,;:，、；：])\s*|\s+(?=[–—-]+\s)|\s+(?=\()")
+_CLAUSE_END = expression(r"(?<=[,;:，、；：])\s*|\s+(?=[–—-]+\s)|\s+(?=\()")
 _QUOTES = (("“", "”"), ("„", "“"), ("«", "»"), ("「", "」"), ("『", "』"))
-_QUOTED = re.compile(r"\"[^\"]*+(?:\"|$)|“[^”]*+(?:”|$)|„[^“]*+(?:“|$)|«[^»]*+(?:»|$)|「[^」]*+(?:」|$)")
+_QUOTED = expression(r"\"[^\"]*+(?:\"|$)|“[^”]*+(?:”|$)|„[^“]*+(?:“|$)|«[^»]*+(?:»|$)|「[^」]*+(?:」|$)")
 _OPENING_QUOTES = frozenset('"“„«「『')
 _STRAIGHT = str.maketrans("’‘´`", "''''")
 _LONG_WORD_CHARS = 12
@@ -591,9 +592,9 @@ def _cut(sentence: str, limit: float) -> int:
 MAX_THEMES = 5
 MAX_PHRASE_WORDS = 3
 MAX_PHRASE_CHARS = 48
-_PART = re.compile(r"[^\s,.;:!?()\[\]{}\"“”«»/|…。，、！？；：（）「」『』~<>=+*#]+")
-_WIDE_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-_VERBAL = re.compile(r"(?:ing|ed|ly)$")
+_PART = expression(r"[^\s,.;:!?()\[\]{}\"“”«»/|…。，、！？；：（）「」『』~<>=+*#]+")
+_WIDE_RUN = expression(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_VERBAL = expression(r"(?:ing|ed|ly)$")
 
 
 @dataclass(slots=True)

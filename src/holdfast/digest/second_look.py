@@ -17,6 +17,7 @@ from functools import cache, cached_property, lru_cache
 
 from ..clock import from_ms
 from ..scope import SELF
+from ..text import expression
 from ..text.dates import date_words, find_times
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages, terms
@@ -40,79 +41,79 @@ OF_WISHES = frozenset(
     "goal plan preference favourite favorite communication budget trip travel appointment schedule event wish wishlist "
     "project context shopping interest life history".split()
 )
-_WISHED = re.compile(
+_WISHED = expression(
     r"want|plan|goal|wish|hope|hoping|consider|interest|learn|look|intend|need|prefer|like|train|sav|dream|try|apply"
 )
 
 # What happens in a user's life often has a thing for its subject: "the party was lovely".
 HAPPENINGS = frozenset("life event appointment trip travel schedule project history".split())
 _OPINIONS = frozenset({"preference", "favorite", "favourite", "interest"})
-_THING = re.compile(
+_THING = expression(
     r"\W*(?:(?:and|but|so|y|und|et) )?(?:the|this|that|el|la|los|las|der|die|das|le|les)\b", re.IGNORECASE
 )
 
-_SOMEBODY = re.compile(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGNORECASE)  # whoever arranges such things
-_BORN = re.compile(r"birth|born")
+_SOMEBODY = expression(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGNORECASE)  # whoever arranges such things
+_BORN = expression(r"birth|born")
 
-_DIGITS = re.compile(r"\d+")
-_MEASURED = re.compile(
+_DIGITS = expression(r"\d+")
+_MEASURED = expression(
     r"\d\s?(?:mg|mcg|µg|g|ml|kg|iu|mmol|%|€|\$|£)(?!\w)|[€$£]\s?\d", re.IGNORECASE
 )  # said to the digit
 _REPLY_CHARS = 60
 _WIDE = 0x0E00  # scripts without spaces between words, and Korean with its particles
 _MAX_IN_PASSING = 6  # words between "my" and what is mentioned in passing
 _CACHE_SIZE = 4096
-_WORD = re.compile(r"\w+")
-_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d\b")
-_CLOCK = re.compile(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
+_WORD = expression(r"\w+")
+_STAMP = expression(r"\b\d{4}-\d\d-\d\d\b")
+_CLOCK = expression(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
 _BARE = frozenset({"true", "false", "yes", "no"})
 # How one answers at once what somebody else wants: "She wants me to go vegan. No way."
-_NO_WAY = re.compile(
+_NO_WAY = expression(
     r"^\W*(?:(?:lol|haha|but|and|pero|aber|mais) )?(?:no way|nope|never|not (?:me|happening|a chance|for me)|hell no|i (?:won't|refuse|said no|don't)|no thanks"
     r"|ni hablar|ni loc[oa]|para nada|de eso nada|auf keinen fall|nie im leben|niemals|nein danke|jamais|hors de question|pas question|nem pensar"
     r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
     re.IGNORECASE,
 )
-_WITH_WHOM = re.compile(r"\b(?:to|dating|seeing|with|called|named) ([A-Z][\w'-]+)")
+_WITH_WHOM = expression(r"\b(?:to|dating|seeing|with|called|named) ([A-Z][\w'-]+)")
 # Whoever wants to sell a thing has it.
-_PARTS_WITH = re.compile(
+_PARTS_WITH = expression(
     r"\b(?:sell(?:ing)?|giv(?:e|ing) (?:away|up)|get(?:ting)? rid of|donat\w+|rehom\w+|vend(?:er|ere|re|o)|verkaufen|loswerden|regalar|verschenken)\b|卖|賣|売|팔",
     re.IGNORECASE,
 )
-_NEGATED = re.compile(
+_NEGATED = expression(
     r"n['’]t\b|\b(?:not|no|never|refuses?|nicht|kein\w*|ne|pas|nunca|não|non)\b|不|没|않|안 |ない", re.IGNORECASE
 )
 # Who asks, with the asking: "What can a veggie eat? Asking for me."
-_FOR_ME = re.compile(
+_FOR_ME = expression(
     r"\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b",
     re.IGNORECASE,
 )
-_CLOSES = re.compile(r"[,;:.!?…)]")
-_BREAKS = re.compile(r"[,;:.!?]")
+_CLOSES = expression(r"[,;:.!?…)]")
+_BREAKS = expression(r"[,;:.!?]")
 # What a value says beside the thing itself: "go to spin class every Wednesday", "move to Lisbon in the autumn".
-_DOING = re.compile(
+_DOING = expression(
     r"^(?:(?:go(?:es|ing)?(?: (?:to|for))?|play(?:s|ing)?|do(?:es|ing)?|tak(?:es?|ing)|attend(?:s|ing)?|visit(?:s|ing)?|mov(?:es?|ing) to|"
     r"fly(?:ing)? to|travel(?:l?ing)? to|learn(?:s|ing)?(?: to)?|buy(?:ing)?|becom(?:e|ing)|be|gett?(?:ing)?|adopt(?:ing)?|start(?:ing)?|join(?:ing)?|open(?:ing)?|run(?:ning)?|rid(?:es?|ing)|drink(?:s|ing)?|eat(?:s|ing)?|smok(?:es?|ing)|watch(?:es|ing)?|read(?:s|ing)?|ha(?:ve|s|ving)|the|an?|my) )+",
     re.IGNORECASE,
 )
-_GO = re.compile(r"^go(?:es|ing)? (?=\w+ing\b)", re.IGNORECASE)
-_TAIL = re.compile(
+_GO = expression(r"^go(?:es|ing)? (?=\w+ing\b)", re.IGNORECASE)
+_TAIL = expression(
     r" (?:every|each|on|in|at|twice|once|three times|next|this|with|for|after|before|by|\() ?.*$", re.IGNORECASE
 )
 _DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
-_BARE_DOING = re.compile(
+_BARE_DOING = expression(
     r"(run|jog|swim|cycle|walk|meditate|row|hike|journal|smoke|commute|fast) (?:\d|every|each|daily|twice|once|three)",
     re.I,
 )
 _BRANDS = frozenset(("possession", "tech"))
 _LEAST_CHARS = 3
-_LETTERS = re.compile(r"[^\W\d_]{2}")
-_ARTICLE = re.compile(r"^(?:the|an?|my|our) ", re.IGNORECASE)
-_STREET = re.compile(
+_LETTERS = expression(r"[^\W\d_]{2}")
+_ARTICLE = expression(r"^(?:the|an?|my|our) ", re.IGNORECASE)
+_STREET = expression(
     r"(?P<name>[A-Z][\w'-]+) (?:Street|St|Road|Rd|Avenue|Ave|Lane|Square|Park|Hill|FC|Primary|School|University|Hospital|Ltd|Inc)"
 )
 # The thing that a sentence in the third person is about: "inhaler" in "Uses a blue inhaler."
-_OBJECT = re.compile(
+_OBJECT = expression(
     r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|training for|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
     r"(?:(?:the|an?|their|some|another|one|two|three) )*(?P<thing>[\w'-]+(?: (?!(?:in|on|at|for|to|with|of|from|every|each|called|named|and|or|that|who|which|since|because|but|when|while|by|near|after|before|during|about|is|are|was|has|as|once|twice|again|now|also|very|really|regularly)\b)[\w'-]+){0,3})",
 )
@@ -382,7 +383,7 @@ def _stems(word: str, language: str) -> frozenset[str]:
 
 # How a model begins a sentence about the user; nobody said these words.
 OUR_WORDS = terms_of("the user users speaker says said states mentions mentioned told stated claims human person")
-_USER = re.compile(r"^\W*(?:the )?(?:user|speaker)\b(?!['’]s)|^\W*(?:i|i'm|i've|we)\b", re.IGNORECASE)
+_USER = expression(r"^\W*(?:the )?(?:user|speaker)\b(?!['’]s)|^\W*(?:i|i'm|i've|we)\b", re.IGNORECASE)
 
 
 @cache

@@ -16,6 +16,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
+from ..text import expression
 from ..text.languages import STOP
 
 BLANK = "\x00"
@@ -48,7 +49,7 @@ def _label_is(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?:{authorship_words()[name]})\Z", re.IGNORECASE)
 
 
-_NUMBER = re.compile(r"[ #]+(?:\d{1,4}|[A-D])\Z")
+_NUMBER = expression(r"[ #]+(?:\d{1,4}|[A-D])\Z")
 
 
 @lru_cache(maxsize=4096)  # the speakers of a chat come again
@@ -79,7 +80,7 @@ class TextLine(NamedTuple):
         return self.text[:HEAD_CHARS]
 
 
-_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+_LINE = expression(r"[^\n]*(?:\n|\Z)")
 
 
 @lru_cache(maxsize=2)  # one search after the other looks at the same lines
@@ -93,11 +94,11 @@ def text_lines(text: str) -> list[TextLine]:
 
 
 _EMOJI = r"(?: ?[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+)?"
-LABEL = re.compile(
+LABEL = expression(
     r"[ \t]*(?:[-•*~][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[^\]\n]{1,40}\] ?){0,2}(?:\*\*|__)?[@<\[(]?(?P<name>[^\W\d_](?:[\w.'’ -]|\s\(?\d){0,38}?)"
     rf"{_EMOJI}[>\])]?(?:\*\*|__)?(?: ?\([^()\n]{{1,30}}\)| says?| said| wrote| a dit| dijo| sagte)? ?(?:\*\*|__)?[:：](?:\*\*|__)?(?=\s|[^\s\d/:：])[ \t]*"
 )
-SPEECH = re.compile(
+SPEECH = expression(
     r"\b(?:i|i'\w+|im|my|me|we|our|us|you|your|ich|du|mein\w*|dein\w*|wir|mir|dir|uns|yo|tú|tu|mi|mis|me|te|soy|vivo|tengo|trabajo|estoy|somos|vivimos|je|j'\w+|mon|ma|mes|nous|vous|toi|moi|eu|io|ik)\b|[我你您咱]|나는|저는|제가|내가|저도|나도|우리|저희|(?:요|다|어|야)[.!?]?\s*\Z|[?？]",
     re.IGNORECASE,
 )
@@ -105,7 +106,7 @@ _DAY = r"(?:\d{1,4}(?:[./年-]|년) ?\d{1,2}(?:[./月-]|월)(?: ?\d{1,4})?[日�
 _HOUR = r"(?:[上下]午|오[전후])? ?\d{1,2}[:.h]\d{2}(?:[:.]\d{2})?(?:[.,]\d{3})?(?: ?[ap]\.? ?m\.?| Uhr)?"
 _WHEN = rf"(?:{_DAY}(?:,? (?:at |um |à |a las )?|[ T,]+){_HOUR}Z?|{_HOUR})"
 _AGO = r"(?:\d{1,3} ?(?:s|m|h|d|w|y|mo|min|mins|hrs?|hours?|days?|weeks?)(?: ago)?|just now|now|yesterday|[123](?:st|nd|rd)\+?)"
-NICK = re.compile(
+NICK = expression(
     rf"[ \t]*(?:[\[(]?{_WHEN}[\])]?[ \t]+)?<[@+%~&]?([^\s<>/][^<>/\n]{{0,30}})>[ \t]+(?=\S)", re.IGNORECASE
 )
 _SET_OFF, _NAMED, _TIMED = 0, 1, 2  # how sure a sign is: another sign than a colon, a label, a time or a known speaker
@@ -139,18 +140,18 @@ _OTHERS = (
     re.compile(r"[ \t]*([^\W\d_][\w.'-]{0,24}(?: [^\W\d_][\w.'-]{0,24})?) ?[:：][ \t]*\Z"),
     re.compile(r"[ \t]*([^\W\d_][\w.'-]{0,24})[ \t]+[—–-][ \t]+(?=\S)"),
 )
-_ME = re.compile(r"me|myself|ich|yo|moi|我|나", re.IGNORECASE)
-_FIRST_PERSON = re.compile(r"(?:i|i'\w+|ich|yo|soy|vivo|tengo|je|j'\w+|我|저는|나는)(?![^\W\d_])", re.IGNORECASE)
+_ME = expression(r"me|myself|ich|yo|moi|我|나", re.IGNORECASE)
+_FIRST_PERSON = expression(r"(?:i|i'\w+|ich|yo|soy|vivo|tengo|je|j'\w+|我|저는|나는)(?![^\W\d_])", re.IGNORECASE)
 # "Anna: my sister": what a label is, in the writer's words.
-_DESCRIBED = re.compile(
+_DESCRIBED = expression(
     r"(?:my|our|mein\w*|unser\w*|mi|mon|ma|mia|mio) (?:[\w-]+ )?[\w-]+[ \t]*(?:[,.;(]|\Z|\d)", re.IGNORECASE
 )
-_REPLY = re.compile(
+_REPLY = expression(
     r"\W*(?:(?:that'?s |so |how )?(?:ok(?:ay)?|nice|cool|great|lo+l|lmao|(?:ha){2,}\w*|omg|wow|same|me too|really|thanks|thx|hi|hey|hello|wtf|what|no way|oh|ah|aw+|congrats|true|sounds good|i see|wonderful|vale|hola|claro|echt|genau|stimmt|ach|ah bon|d'accord|真的|好的|진짜)(?![^\W_])[^.\n]{0,24}|(?:[^\s?]+ ){0,7}[^\s?]+[?？]+)\W*\Z",
     re.IGNORECASE,
 )
-_NAME_LINE = re.compile(r"[ \t]*[A-ZÀ-Þ][\w.'-]*(?: [A-ZÀ-Þ][\w.'-]*){0,2}[ \t]*\Z")
-_TIME_LINE = re.compile(rf"[ \t]*[\[(]?{_WHEN}[\])]?[ \t]*[✓✔]*[ \t]*\Z", re.IGNORECASE)
+_NAME_LINE = expression(r"[ \t]*[A-ZÀ-Þ][\w.'-]*(?: [A-ZÀ-Þ][\w.'-]*){0,2}[ \t]*\Z")
+_TIME_LINE = expression(rf"[ \t]*[\[(]?{_WHEN}[\])]?[ \t]*[✓✔]*[ \t]*\Z", re.IGNORECASE)
 _STOP_WORDS = frozenset().union(*STOP.values())
 
 

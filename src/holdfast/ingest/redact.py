@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from ..errors import ConfigError
+from ..text import expression
 from ..text.terms import find_in_steps
 from ..types import Detector, Message
 
@@ -28,16 +29,16 @@ MASK = "\u2588"
 MOST_GROUPS = 7  # into which people cut the number of a card
 MOST_CLEAN = 8192  # digests of texts without secrets that are kept
 
-_DIGITS = re.compile(r"(?<!\d)\d(?:[ \u00a0.\-]?\d)+(?!\d)")
-_TWO_DIGITS = re.compile(r"\d\d")
-_GROUP = re.compile(r"\d+")
-_SSN = re.compile(r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- \u2013])(?!00)\d{2}\1(?!0000)\d{4}(?![\d-])")
-_SSN_NAMED = re.compile(
+_DIGITS = expression(r"(?<!\d)\d(?:[ \u00a0.\-]?\d)+(?!\d)")
+_TWO_DIGITS = expression(r"\d\d")
+_GROUP = expression(r"\d+")
+_SSN = expression(r"(?<![\d-])(?!000|666|9\d\d)\d{3}([- \u2013])(?!00)\d{2}\1(?!0000)\d{4}(?![\d-])")
+_SSN_NAMED = expression(
     r"\b(?:ssn|soc|social(?: sec(?:urity)?| insurance)?)(?: (?:number|num|no\.?|#))?(?:'s| is| was| ends up being| =|:|,)? {0,2}"
     r"((?!000|666|9\d\d)\d{3}(?!00)\d{2}(?!0000)\d{4})(?!\d)",
     re.IGNORECASE,
 )
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0-]?[A-Z0-9]){11,30}")
+_IBAN = expression(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ \u00a0-]?[A-Z0-9]){11,30}")
 # Characters of an account number by country; a country that is not here has none, so nothing is claimed for it.
 _IBAN_CHARS: Mapping[str, int] = {
     country: chars
@@ -50,7 +51,7 @@ _IBAN_CHARS: Mapping[str, int] = {
     for country in countries.split()
 }  # fmt: skip
 # First digits and lengths of the cards in use.
-_CARDS = re.compile(
+_CARDS = expression(
     r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|3[47]\d{13}"
     r"|3(?:0[0-59]|[689]\d)\d{11,16}|35\d{14,17}|6(?:011|4[4-9]\d|5\d\d|2\d\d|[0-3789]\d\d)\d{8,15}"
 )
@@ -231,12 +232,12 @@ def _ssns(text: str) -> Iterator[tuple[int, int]]:
         yield found.span(1)
 
 
-_PEM = re.compile(
+_PEM = expression(
     r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,3}PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)", re.DOTALL
 )
 
 # Tokens that say by their first letters what they are.
-_KEYS = re.compile(
+_KEYS = expression(
     r"""(?<![A-Za-z0-9_])(?:
         (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])                                   # AWS
       | gh[pousr]_[A-Za-z0-9]{30,255} | github_pat_[A-Za-z0-9_]{22,255}            # GitHub
@@ -253,7 +254,7 @@ _KEYS = re.compile(
     re.VERBOSE,
 )
 # A value that is called a key: letters and digits mixed, no blanks.
-_NAMED_KEY = re.compile(
+_NAMED_KEY = expression(
     r"""(?:api[ _-]?(?:key|token|secret)|(?:secret|access|auth|private|account)[ _-]?(?:access[ _-]?)?(?:key|token)
         |client[ _-]?secret|auth[ _-]?token|\btoken|\bsecret|\bbearer)["']?
         (?:[ \t]{0,3}(?:=>|[:=]|\bis\b)[ \t]{0,3}|[ \t]{1,3})["'`]?
@@ -261,14 +262,14 @@ _NAMED_KEY = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # A value without digits that is called a key: longer than any word, or in mixed capitals.
-_NAMED_LETTERS = re.compile(
+_NAMED_LETTERS = expression(
     r"(?:api[ _-]?(?:key|token|secret)|(?:secret|access|auth|private)[ _-]?(?:key|token)|client[ _-]?secret|\bbearer)[\"']?"
     r"(?:[ \t]{0,3}(?:=>|[:=]|\bis\b)[ \t]{0,3}|[ \t]{1,3})[\"'`]?([A-Za-z]{16,512})(?![\w.(])",
     re.IGNORECASE,
 )
-_CAMEL_CASE = re.compile(r"[A-Za-z][a-z]+(?:[A-Z][a-z]{2,})+")  # a name in program text
+_CAMEL_CASE = expression(r"[A-Za-z][a-z]+(?:[A-Z][a-z]{2,})+")  # a name in program text
 _LETTERS_OF_A_KEY = 24  # of one case: no word that people use is as long
-_IN_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,100}:([^\s/@]{1,200})@", re.IGNORECASE)
+_IN_URL = expression(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,100}:([^\s/@]{1,200})@", re.IGNORECASE)
 
 _WORD = (
     "password|pass ?phrase|passcode|passwort|kennwort|contraseña|contrasena|clave|mot de passe|senha|palavra-passe"
@@ -276,18 +277,18 @@ _WORD = (
 )
 _IS = "is|was|=|:|ist|lautet|est|es|é|è|to|jest|это|—|-|är|er|on|je"
 # "password: x" and "pwd=x": whatever stands there.
-_LABELLED = re.compile(
+_LABELLED = expression(
     rf"(?<![^\W_])(?:{_WORD}|passwd|pwd|pass|pw)[ \t]{{0,3}}[=:：][ \t]{{0,3}}(\S{{3,128}})", re.IGNORECASE
 )
 # "my password for the router is x".
-_SAID = re.compile(
+_SAID = expression(
     rf"(?<!\w)(?:{_WORD.replace('|clave', '')})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
     rf" {{0,2}}(?<![\w])(?:{_IS}) {{1,2}}(?:now |still |jetzt |ahora )?(\S{{4,128}})",
     re.IGNORECASE,
 )
 # The same in short words, of something that has a password: "pw for the wifi is sommerregen"; a pass may open a museum.
 _NETWORK = r"wi-?fi|wlan|network|router|hotspot|server|laptop|computer|account|e-?mail|netflix|admin|vpn|database|login"
-_SAID_SHORTLY = re.compile(
+_SAID_SHORTLY = expression(
     rf"(?<!\w)(?:(?:passwd|pwd|pw|mdp)(?:,? (?:for|of|to|on|at) [^.?!\n:=]{{1,40}}?)?|(?:{_NETWORK}) pass"
     rf"|pass (?:for|of|to|on) [^.?!\n:=]{{0,25}}?(?:{_NETWORK}))(?:'s| is| was|[ \t]?[:=]) {{1,2}}(?:now |still )?(\S{{4,128}})"
     rf"|(?<!\w)(?:{_WORD.replace('|clave', '')})(?:'s| used to be| will be| has to be) {{1,2}}(\S{{4,128}})"
@@ -295,30 +296,30 @@ _SAID_SHORTLY = re.compile(
     re.IGNORECASE,
 )
 # Several words in quotation marks: 'my password is "correct horse"'.
-_QUOTED = re.compile(
+_QUOTED = expression(
     rf"(?<!\w)(?:{_WORD.replace('|clave', '')}|passwd|pwd|pw)(?:,? (?:for|of|to|on|at) [^.?!\n:=\"]{{1,40}}?)? {{0,2}}(?:is|was|=|:) {{0,2}}"
     r"[\"“„«]([^\"“”„«»\n]{3,80})[\"”»]",
     re.IGNORECASE,
 )
 # What program text puts in a password's place: a call, a type, a variable.  Quoted, it would be the password itself.
-_EXPRESSION = re.compile(
+_EXPRESSION = expression(
     r"\$?\{.*|\$\w+.*|[A-Za-z_][\w.]*\((?:[)\"'\[{]|[\w.]+[(=,)]|[a-z_]\w*$).*|[A-Za-z_][\w.]*\[[\"'].*|[A-Za-z_][\w.]*\["
     r"|(?:str|string|bytes|none|null|nil|undefined|char|varchar|text|optional|secretstr)(?:[\[(?|].*)?"
     r"|(?:self|this|os|env|process|request|req|data|form|settings|config|args|credentials|options)(?:\.\w+)+"
     r"|(?:password|passwd|pwd|pass)=.*",
     re.IGNORECASE,
 )
-_VARIABLE = re.compile(
+_VARIABLE = expression(
     r"(?:[A-Za-z_]\w*\.)*(?:(?:\w*_)?(?:password|passwd|passphrase|pwd|PASSWORD)|[a-z]+(?:Password|Passwd|Pwd))(?:_[a-z]\w*)?"
 )
-_RUSSIAN = re.compile(r"(?<!\w)пароль (?=\S*\d)([\x21-\x7e]{4,128})", re.IGNORECASE)
+_RUSSIAN = expression(r"(?<!\w)пароль (?=\S*\d)([\x21-\x7e]{4,128})", re.IGNORECASE)
 # Languages that write without spaces, or attach an ending: the value is what is Latin.
-_ATTACHED = re.compile(
+_ATTACHED = expression(
     r"(?:密码|密碼|口令)(?:就?是|为|：|:)?\s{0,2}([\x21-\x7e]{4,128})"
     r"|(?:パスワード|暗証番号)(?:は|：|:)?\s{0,2}「?([\x21-\x7e]{4,128})"
     r"|(?:비밀번호|비번|암호)(?:는|은|가|이)?\s{0,2}[:=]?\s{0,2}['\"]?([\x21-\x7e]{4,128})"
 )
-_PIN = re.compile(
+_PIN = expression(
     r"(?<!\w)(?:pin|pin code|pin number|geheimzahl)(?: for [^.?!\n\d]{1,40}?)?(?: is| ist| est| es|:|=) {0,2}(\d{4,12})(?!\d)",
     re.IGNORECASE,
 )
@@ -368,32 +369,32 @@ _CODES = tuple(
     )
 )
 # A card's number on its back, where the words before it speak of a card or of paying: a shirt has one too.
-_ON_BACK = re.compile(
+_ON_BACK = expression(
     r"(?<!\w)(?:number|code|digits) (?:on|at) the back(?: of it)?(?:'s| are| is| was| were| reads?|:) {0,2}"
     r"(\d{3})(?![\w%°$€£/+-]|[.,:]\d| ?(?:km|kilometers|miles?|m|meters|kg|grams?|pages?|pieces?|people|points|euros?|dollars|emergency)\b)",
     re.IGNORECASE,
 )
 # Several lower-case words behind "the password to my laptop is", and the answer to a security question.
-_PASSPHRASE = re.compile(
+_PASSPHRASE = expression(
     rf"(?<!\w)(?:password|passphrase|passcode|passwort|contraseña|mot de passe){_FOR}(?:'s| is| ist| es| est|:)\s{{0,2}}[\"'“]?((?:[a-z]{{3,12}}[ -]){{3,7}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
     r"|(?<!\w)(?:(?:secret|security) (?:question )?(?:answer|word)|answer to (?:the|my) (?:secret|security) question)(?:'s| is|:)\s{0,2}[\"'“]?(\S{3,40}(?: [A-Z]\S{2,30})?)",
     re.IGNORECASE,
 )
-_NO_PASSPHRASE = re.compile(
+_NO_PASSPHRASE = expression(
     r"\b(?:the|and|not|never|too|very|still|already|was|been|has|have|must|should|your|same|written|stored|somewhere|you|with|when|but|because|among|between|by|for|from|of|to|in|on|at|only|shared|saved|people|everyone|several)\b",
     re.IGNORECASE,
 )
 _CARD_CHARS = 200
-_CARD = re.compile(
+_CARD = expression(
     r"\b(?:(?:credit|debit|bank|visa|master)?[ -]?cards?|visa|mastercard|amex|cvv2?|cvc2?|csc|pay(?:ing|ment)?|checkout|expir(?:y|es|ation))\b",
     re.IGNORECASE,
 )
-_NO_CARD = re.compile(
+_NO_CARD = expression(
     r"\b(?:shirts?|t-shirts?|jerseys?|houses?|jackets?|bibs?|kits?|(?:business|post|birthday|playing|trading|library|id|gift|score|report|baseball|pok[eé]mon|membership|loyalty)[ -]?cards?|taxi|bus|books?)\b",
     re.IGNORECASE,
 )
 _RECOVERS = r"(?:[\w-]*\d|(?-i:[A-Z]{4,8}(?:-[A-Z]{4,8}){2,}))"  # digits, or three groups of capitals and more
-_PHRASE = re.compile(
+_PHRASE = expression(
     r"(?<!\w)(?:recovery|seed|backup|mnemonic|secret recovery|wallet|wiederherstellungs|de recuperación|de récupération)[- ]?"
     r"(?:phrase|words?|key phrase|wörter|sätze?)(?: (?:for|of|to) [^.?!\n:]{1,30}?)?(?:'s| is| are| ist|:|=)\s{0,2}[\"'“]?((?:[a-zäöüß]{3,12}[ ,]{1,2}){5,23}[a-zäöüß]{3,12})"
     r"|(?<!\w)(?:frase|phrase) (?:semilla|de recuperación|de récupération|secrète)(?: es| est|:)\s{0,2}((?:\w{3,12}[ ,]{1,2}){5,23}\w{3,12})"

@@ -15,24 +15,25 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from ..clock import to_ms
+from ..text import expression
 from ..text.terms import language_of, query_terms
 
 # Speakers that are nobody's name.
 ROLE_NAMES = frozenset(("user", "human", "assistant", "ai", "bot", "system", "tool", "model"))
 
-_WHEN = re.compile(r"^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b", re.I)
-_NUMBER = re.compile(r"\bhow (?:many|much|often|old|far|tall|big|large|long)\b|\bnumber of\b", re.I)
-_ASSISTANT = re.compile(
+_WHEN = expression(r"^\s*when\b|\b(?:what|which) (?:year|month|date|day|time)\b", re.I)
+_NUMBER = expression(r"\bhow (?:many|much|often|old|far|tall|big|large|long)\b|\bnumber of\b", re.I)
+_ASSISTANT = expression(
     r"\b(?:did|have|had) you\b"
     r"|\byou (?:said|told|suggested|recommended|gave|mentioned|listed|provided|explained)\b"
     r"|\byour (?:advice|suggestion|recommendation|answer|response|explanation)s?\b",
     re.I,
 )
 # A question for one value, and the words that make it one about an earlier value, a course of things, or a total.
-_VALUE = re.compile(r"^\W*(?:what|which|who|where|when|how (?:many|much|long|often|old|far|big|tall))\b", re.I)
-_PRESENT = re.compile(r"\b(?:is|are|am|do|does|have|has|will|it's|what's)\b", re.I)
-_PAST = re.compile(r"\b(?:did|was|were|had)\b", re.I)
-_NOT_VALUE = re.compile(
+_VALUE = expression(r"^\W*(?:what|which|who|where|when|how (?:many|much|long|often|old|far|big|tall))\b", re.I)
+_PRESENT = expression(r"\b(?:is|are|am|do|does|have|has|will|it's|what's)\b", re.I)
+_PAST = expression(r"\b(?:did|was|were|had)\b", re.I)
+_NOT_VALUE = expression(
     r"\b(?:first|initial(?:ly)?|original(?:ly)?|before|previous(?:ly)?|earlier|used to|ever|between|across"
     r"|total|different|ways?|order|should|could|would|can|calculate|you|your|change[ds]?|since|compared?|faster|common|typical)\b",
     re.I,
@@ -40,7 +41,7 @@ _NOT_VALUE = re.compile(
 
 # A question for several things: a count, a plural, what has been done at any time, or what two people share.
 _VERB = r"(?:did|do|does|has|have|had|is|are|am|was|were|will|would|can|could|should|might|s|ve)"
-_SEVERAL = re.compile(
+_SEVERAL = expression(
     r"\bhow many\b"
     rf"|\b(?:what|which|whose)(?: (?!{_VERB}\b)[\w'-]+){{0,5}}? (?!{_VERB}\b)"
     r"(?!(?:his|hers|its|yours|this|us|always|perhaps|news|bus|gas)\b)[a-z]{2,}(?<![us'i])s\b"
@@ -49,48 +50,48 @@ _SEVERAL = re.compile(
     re.I,
 )
 # A question that looks back at what was said or done; without it, and with these, it asks an assistant for help.
-_LOOKS_BACK = re.compile(
+_LOOKS_BACK = expression(
     r"\b(?:did|was|were|had|ago|so far|over time|throughout|previous(?:ly)?|earlier|in order|conversations?|sessions?|discuss\w*"
     r"|mention\w*|said|told|have I|I've|(?:I|we) \w+ed|how (?:many|much|often|long)|when)\b",
     re.I,
 )
-_ADVICE = re.compile(
+_ADVICE = expression(
     r"\b(?:should I|(?:can|could|would) you|how (?:do|can|could|would) I|what (?:should|would|could|can)|suggest|recommend"
     r"|advi[cs]e|help|show|write|explain|tell me how|give me|tips|(?:best|good) ways?)\b",
     re.I,
 )
 
 # What joins two questions in one.
-_PART = re.compile(
+_PART = expression(
     r"(?:[.!?;\n]+(?=\s|$)|,?\s+(?:and|or|as well as|plus|und|oder|sowie|y|o|et|ou|e)\s)\s*", re.IGNORECASE
 )
 
 # The names that a question is about: after a verb of asking, as an owner, or before a verb; and who asks of themselves.
 _NAME = r"[A-Z][\w-]+(?: [A-Z][\w-]+)*"
-_ASKED_OF = re.compile(
+_ASKED_OF = expression(
     r"\b(?i:did|do|does|is|are|was|were|has|have|had|will|would|can|could|should|might|may)(?:n.t)? (" + _NAME + r")"
     r"|(?<=[\w,] )(" + _NAME + r")(?:['\u2019]s\b| (?:did|does|is|was|has|had|will|would|can|could|should|might|may)\b)"
 )
-_CAPITALIZED = re.compile(r"(?<=[\w,;] )[A-Z][\w-]+")
-_OF_ONESELF = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.I)
+_CAPITALIZED = expression(r"(?<=[\w,;] )[A-Z][\w-]+")
+_OF_ONESELF = expression(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.I)
 
 # What stands between two names that are joined, and what follows the name of an owner.
-_JOINED = re.compile(r"\s*(?:,|&|\band\b|\bor\b|\s)+\s*", re.I)
-_OWNS = re.compile(r"['\u2019]s\b")
+_JOINED = expression(r"\s*(?:,|&|\band\b|\bor\b|\s)+\s*", re.I)
+_OWNS = expression(r"['\u2019]s\b")
 
 _MONTH_OF = {name.lower(): number for number, name in enumerate(calendar.month_name) if name}
 _MONTH_OF |= {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name} | {"sept": 9}
-_DATE = re.compile(
+_DATE = expression(
     r"\b(?:(\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?(" + "|".join(_MONTH_OF) + r")\b\.?\s*"
     r"(?:(\d{1,2})(?:st|nd|rd|th)?\b(?!\d))?,?\s*(\d{4})?"
 )
-_YEAR = re.compile(r"\b(20\d\d)\b")
-_AGO = re.compile(r"\b(a|an|one|two|three|four|five|six|\d{1,3}) (day|week|month|year)s? ago\b")
-_SPAN = re.compile(r"\b(yesterday|last (?:night|weekend|week|month|year)|this (?:weekend|week|month|year))\b")
-_WEEKDAY = re.compile(r"\b(?:last|this|on) (mon|tues|wednes|thurs|fri|satur|sun)day\b")
+_YEAR = expression(r"\b(20\d\d)\b")
+_AGO = expression(r"\b(a|an|one|two|three|four|five|six|\d{1,3}) (day|week|month|year)s? ago\b")
+_SPAN = expression(r"\b(yesterday|last (?:night|weekend|week|month|year)|this (?:weekend|week|month|year))\b")
+_WEEKDAY = expression(r"\b(?:last|this|on) (mon|tues|wednes|thurs|fri|satur|sun)day\b")
 _WEEKDAYS = ("mon", "tues", "wednes", "thurs", "fri", "satur", "sun")
 # "in summer" alone may be any; "fall" and "spring" are words for other things, too.
-_SEASON = re.compile(r"\b(last|this|(?:in|over|during) the) (spring|summer|autumn|fall|winter)\b(?! of\b)")
+_SEASON = expression(r"\b(last|this|(?:in|over|during) the) (spring|summer|autumn|fall|winter)\b(?! of\b)")
 _SEASON_STARTS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 _SEASON_DAYS = timedelta(days=92)
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
@@ -246,7 +247,7 @@ def _owning(name: str) -> re.Pattern[str]:
 
 
 # What a question asks for by its name: "what's my job?", "which database do I use?".
-_ASKED_BY_NAME = re.compile(
+_ASKED_BY_NAME = expression(
     r"\b(?:what|which|who|where|when|how)(?:['\u2019]?s|['\u2019]?re| (?:is|are|was|were|old is|big is|high is))? (?:my|our) "
     r"(?P<my>[a-z][\w' -]{1,30}?)(?: (?:now|again|called|like|at the moment|currently|these days|today))?\W*$"
     r"|\b(?:what|which) (?P<use>[a-z][a-z -]{1,30}?) (?:do|did|am|are|is) (?:i|we)\b"
@@ -304,17 +305,17 @@ def names_asked_for(question: str) -> list[str]:
 
 
 # Who is asked about in words that name nobody, and what asks of whoever asks.
-_OF_ANYBODY = re.compile(
+_OF_ANYBODY = expression(
     r"\b(?:he|she|they|him|her|his|hers|them|their|theirs|it|its|who|whose|whom|which of|(?:any|some|every)(?:one|body)|nobody|family|household|kids?|children"
     r"|pets?|dogs?|cats?|friends?|colleagues?|relatives?|parents?|siblings?|we|us|ours?|both|er|sie|ihn|ihm|ihr|ihre[nrsm]?|sein\w*|wer|wem|wen|wessen|wir|uns\w*)\b",
     re.IGNORECASE,
 )
-_IS_QUESTION = re.compile(
+_IS_QUESTION = expression(
     r"\?\s*$|^\W*(?:what|which|where|when|how|do|does|did|am|is|are|was|were|can|has|have|was|welche\w*|wo|wann|wie)\b",
     re.IGNORECASE,
 )
-_ASKS_ME = re.compile(r"\b(?:tell|remind|show|give|help|sag|sage?|erinnere?|zeige?) (?:me|mir|mich)\b", re.IGNORECASE)
-_ONESELF = re.compile(r"\b(?:i|me|mine|myself|ich|mir|mich)\b", re.IGNORECASE)
+_ASKS_ME = expression(r"\b(?:tell|remind|show|give|help|sag|sage?|erinnere?|zeige?) (?:me|mir|mich)\b", re.IGNORECASE)
+_ONESELF = expression(r"\b(?:i|me|mine|myself|ich|mir|mich)\b", re.IGNORECASE)
 
 
 def subjects_asked(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..clock import DAY_MS, from_ms, to_ms
 from ..scope import SELF
 from ..store import FactRow
+from ..text import expression
 from ..text.sentences import describes_only_past
 from ..text.terms import terms
 from ..types import Candidate, Evidence, Fact, FactChange
@@ -51,7 +52,7 @@ Why facts ended that count as if they had held at no time: a user said so, anoth
 later reading did not find them.
 """
 
-_VERSIONED = re.compile(r"(.*[^\W\d_].*?) v?\d+(?:\.\d+)*")
+_VERSIONED = expression(r"(.*[^\W\d_].*?) v?\d+(?:\.\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def decide(
 
 # What can be in a place or since a time and is still the one thing: "a library in Faro" after "library".
 _IN_PLACES = frozenset("pets project possession home trip hobby family health work education".split())
-_ANOTHER = re.compile(
+_ANOTHER = expression(
     r"\b(?:also|another|other|too|second|third|both|as well|otr[oa]s?|también|tambien|segund[oa]|ander\w*|auch|noch ein\w*|zweit\w*|autre|aussi|outr[oa]|também"
     r"|altr[oa]|anche)\b|另|也|还有|또|도\s|も",
     re.IGNORECASE,
@@ -371,12 +372,12 @@ def _excluded(row: FactRow, value: str) -> bool:
     return same_thing(known, value)
 
 
-_CONTRAST = re.compile(
+_CONTRAST = expression(
     r"\b(?:not|never|instead|meant|mean|rather|no longer|wrong|mistake|correction|actually|nicht|sondern|statt|pas|plut\u00f4t|sino|"
     r"en vez|me equivoqu\u00e9|perd\u00f3n)\b|n['\u2019]t\b|\u4e0d\u662f|\u800c\u662f|\u8bf4\u9519|\u8aaa\u932f|\uc544\ub2c8|\ub9d0\uace0",
     re.IGNORECASE,
 )
-_ALSO = re.compile(
+_ALSO = expression(
     r"\b(?:also|too|as well|besides|another|additionally|both|auch|zus\u00e4tzlich|tambi\u00e9n|adem\u00e1s|aussi)\b|[\u4e5f\u8fd8\u9084]|\ub3c4\s",
     re.IGNORECASE,
 )
@@ -491,7 +492,7 @@ ActiveSentences = Sequence[ActiveSentence]
 NEVER_NEAR = 2.0  # a cosine that no two sentences have
 
 # "I switched from A to B" ends "I use A"; moving house does not end "I love Lisbon".
-_SWITCH = re.compile(
+_SWITCH = expression(
     r"\b(?P<verb>switch(?:ed)?|chang(?:e|ed)|migrated|moved|went|converted|relocated)\b[^.;!?]{0,40}?"
     r"\bfrom\s+(?P<old>[^.;!?]{1,60}?)\s+to\s+(?P<new>[^.;!?]{1,60})",
     re.IGNORECASE,
@@ -499,12 +500,12 @@ _SWITCH = re.compile(
 _USES = frozenset("use uses using run runs drive drives drink drinks eat eats take takes play plays wear wears".split())
 _LIVES = frozenset("live lives living stay stays staying reside resides based".split())
 # "I have two cats": a number that is a state's own, and not the name of something ("room 3 is free").
-_STATE_NUMBER = re.compile(
+_STATE_NUMBER = expression(
     r"(?:\b(?:have|has|own|owns|am|is|are|weigh|weighs|costs?|earns?|pays?|owes?|got|turned|until)|['\u2019](?:m|ve|s|re))"
     r"\s+(?:about |only |now |already )?[\w.,]*$",
     re.IGNORECASE,
 )
-_ENDED = re.compile(r"\b(?:stopped|quit|gave up|no longer|any ?more|any longer)\b", re.IGNORECASE)
+_ENDED = expression(r"\b(?:stopped|quit|gave up|no longer|any ?more|any longer)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -668,7 +669,7 @@ def _was_said_with(sentence: Fact, fact: Fact) -> bool:
     )
 
 
-_HAS_HABIT = re.compile(r"^I (?:eat|drink|have|take)\b", re.IGNORECASE)
+_HAS_HABIT = expression(r"^I (?:eat|drink|have|take)\b", re.IGNORECASE)
 
 
 def _is_refused_habit(text: str, new: Fact) -> bool:
@@ -753,12 +754,12 @@ def _says_stopped(text: str, a: Sense, b: Sense) -> bool:
 
 
 # "We moved the logs to Elastic" ends "The logs are in Loki".
-_MOVED = re.compile(
+_MOVED = expression(
     r"\b(?:moved|migrated|switched|transferred|ported|shifted|relocated)\s+(?P<what>[^.;!?]{2,40}?)\s+(?:over\s+|across\s+)?(?:to|onto|into)\s+"
     r"(?P<new>[^.;!?]{1,60})",
     re.IGNORECASE,
 )
-_PLACED = re.compile(
+_PLACED = expression(
     r"^(?P<what>.{2,60}?)\s+(?:in|on|at|to|into|with|via|through|using)\s+(?P<old>[^.;!?]{1,60})", re.IGNORECASE
 )
 _PUT = "keep keeps store stores send sends ship ships go goes live lives run runs use uses put puts stream host hosts write stay stays".split()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ..text import expression
 from .compare import sequence, thing_stems
 
 # Tools of one purpose: who moves to one of them has left the one that they used.
@@ -29,13 +30,13 @@ _KINDS = [
     )
 ]
 _OBJECT = r"(?: (?:our |the |my )?(?:ci|ci/cd|builds?|pipelines?|everything|it all|all of it|deployments?))?"
-_PARTLY = re.compile(
+_PARTLY = expression(
     r"\b(?:too|also|as well|both|some|part|partly|partially|half|most|mostly|sometimes|besides|in addition|plus|and|or|not|never|n't|might|may|maybe"
     r"|could|would|should|want|plan|planning|hope|if)\b|n't\b",
     re.IGNORECASE,
 )
 # Words that may say where, or how far, a tool was left.
-_LIMITED = re.compile(
+_LIMITED = expression(
     r"\b(?:only|still|back|stays?|at (?:home|my)|for (?:the|my|our|some|one|a)|in (?:one|the demo)|on (?:my|the))\b",
     re.IGNORECASE,
 )
@@ -43,23 +44,23 @@ _LIMITED = re.compile(
 _REWRITTEN = r"""\b(?:rewrote|rewritten|ported|rebuilt|converted|re-?implemented|redid|redone|moved|migrated|switched) (?:the|our|my) (?:whole |entire )?
 (?P<part>back-?end|front-?end|api|app|server|service|website|site|bot|pipeline|codebase|monorepo|shop|blog|cli|game)(?: over)?(?: from [\w.\#+ ]{1,20}?)?\ (?:in|to|on|with|using)\ """
 _NAME_ENDS = r"(?=\s*(?:[.!,;]|$|now\b|last\b|this\b|in \d{4}))"
-_NOW = re.compile(r"[\s,]+(?:now|nowadays|these days|instead|from now on)[\s.!]*$", re.IGNORECASE)
-_PLACED = re.compile(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.+-]*(?: [A-Z][\w.+-]*){0,2})")
-_USED_FOR = re.compile(
+_NOW = expression(r"[\s,]+(?:now|nowadays|these days|instead|from now on)[\s.!]*$", re.IGNORECASE)
+_PLACED = expression(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.+-]*(?: [A-Z][\w.+-]*){0,2})")
+_USED_FOR = expression(
     r"(?:uses?|runs?) (?P<where>[\w.+-]+(?: [\w.+-]+){0,2}?) (?P<how>for) (?P<what>.{2,60})", re.IGNORECASE
 )
-_NOW_FIRST = re.compile(r"(?:now|nowadays|these days),? (?=(?:uses?|runs?)\b)", re.IGNORECASE)
-_STAYS = re.compile(
+_NOW_FIRST = expression(r"(?:now|nowadays|these days),? (?=(?:uses?|runs?)\b)", re.IGNORECASE)
+_STAYS = expression(
     r"\b(?:is|are|lives?|stays?|sits?|keeps?|stores?|tracks?|logs?|hosts?|documents?|writes?|files?|plans?|monitors?|deploys?)\b",
     re.IGNORECASE,
 )
 # Who can be in two places of different kinds at once: in Rome, and in a club.
-_PEOPLE = re.compile(
+_PEOPLE = expression(
     r"\b(?:mother|father|mom|mum|dad|parents?|sisters?|brothers?|sons?|daughters?|wife|husband|partner|girlfriend|boyfriend|friends?|boss|colleagues?|cousins?"
     r"|aunts?|uncles?|kids?|child|children|baby|family|team|users?|customers?|clients?|employees|people|neighbou?rs?|offices?|shops?|stores|branches|i|he|she|they)\b",
     re.IGNORECASE,
 )
-_DAYS = re.compile(
+_DAYS = expression(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|november|december",
     re.IGNORECASE,
 )

@@ -13,8 +13,10 @@ import json
 import re
 from collections.abc import Sequence
 
+from . import expression
+
 # What JSON itself leaves as it is and we do not, by code point so that no Python's Unicode tables matter:
-_ESCAPED = re.compile(
+_ESCAPED = expression(
     "["
     "<>|"  # tags, <|special|> tokens
     "\u1fef\ufe47\ufe48\ufe60\ufe64\ufe65\uff06\uff1c\uff1e\uff3b\uff3d\uff40\uff5c"  # what compatibility folding turns into those
@@ -31,7 +33,7 @@ _ESCAPED = re.compile(
 )
 _ASCII_ESCAPED = ("<", ">", "|", "&", "[", "```", "\x7f")
 _encode = json.JSONEncoder(ensure_ascii=False).encode
-_NAME = re.compile("[a-z][a-z_]{0,40}")
+_NAME = expression("[a-z][a-z_]{0,40}")
 
 
 def render_line(item: str) -> str:
@@ -105,11 +107,11 @@ def _escape(found: re.Match[str]) -> str:
 
 
 # Titles that one person holds, and what is no noun of one person, have no article.
-_NO_ARTICLE = re.compile(
+_NO_ARTICLE = expression(
     r"(?:an?|the|my|our|head|chief|vice|president|owner|co-owner|staff|[A-Z]{2,4}|lead|part of|\w+ of)\b|.*[^s]s\.",
     re.DOTALL,
 )
-_VOWEL = re.compile(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir)", re.IGNORECASE)
+_VOWEL = expression(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir)", re.IGNORECASE)
 
 
 def with_article(text: str) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from . import expression
 from .terms import terms
 
 
@@ -37,16 +38,16 @@ ABBREVIATIONS = frozenset(
 
 _PICTURES = "\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff\ufe0f\u200d"
 # Each run of marks is entered at its first mark only, so a megabyte of dots costs one pass.
-_END = re.compile(
+_END = expression(
     r"(?P<line>(?:\r\n|[\n\r\u2028\u2029])\s*+)"
     r"|(?P<wide>[。！？｡]++[」』”’）)\"']*+)"
     rf"|(?<![.!?…‽])(?P<stop>[.!?…‽]++)(?P<close>[\"'”’»)\]*_]*+)(?=\s|$|[{_PICTURES}])"
     rf"|(?<![{_PICTURES}])(?P<picture>[{_PICTURES}]++)(?=\s++[A-ZÀ-Þ\u0400-\u042f]|\s*+$)"
 )
-_BULLET = re.compile(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z]\))[ \t]+")
-_WORD_BEFORE = re.compile(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W\d_]))*\Z")
+_BULLET = expression(r"[ \t]*(?:[-*•‣▪–]|\(?\d{1,3}[.)]|[a-zA-Z]\))[ \t]+")
+_WORD_BEFORE = expression(r"[^\W\d_](?:[^\W\d_]|\.(?=[^\W\d_]))*\Z")
 _ABBREVIATION_REACH = 12
-_MONTH_AFTER = re.compile(
+_MONTH_AFTER = expression(
     r"(?:\s(?:bis(?: zum)?|und|oder) \d{1,2}\.)?\s(?:januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember)\b",
     re.IGNORECASE,
 )
@@ -127,7 +128,7 @@ _ABOUT = r"(?:[^\W\d_][\w'’-]*\s+){0,4}?"
 _ONCE = "".join(
     rf"(?<!{word}\s)" for word in ("is", "am", "are", "be", "been", "get", "got", "getting", "not", "'m", "'re", "'s")
 )
-_HELD_ONCE = re.compile(
+_HELD_ONCE = expression(
     rf"{_ABOUT}(?:(?:previously|formerly|{_ONCE}used\s+to|in\s+the\s+past,?)\s"
     r"|(?:was|were|had\s+been)\s+(?:considering|debating|deciding|evaluating|exploring|looking\s+into|planning|thinking"
     r"|torn|trying\s+to\s+decide|undecided|weighing)\b)"
@@ -135,12 +136,12 @@ _HELD_ONCE = re.compile(
     re.IGNORECASE,
 )
 # That something ended: with its subject, and without, where the sentence before names it.
-_GAVE_WAY = re.compile(
+_GAVE_WAY = expression(
     rf"(?P<about>{_ABOUT})(?:(?:has|have|was|were|got|been|is|later|since|then)\s+)*(?:abandoned|deprecated|discontinued"
     r"|dropped|given\s+up|replaced|retired|superseded)(?:\s+(?:by|in\s+favou?r\s+of)\s.*|\s*[.!]?)",
     re.IGNORECASE | re.DOTALL,
 )
-_HOLDS_NOW = re.compile(
+_HOLDS_NOW = expression(
     r"\b(?:now|currently|today|these\s+days|nowadays|still|jetzt|heute|ahora|maintenant|agora|adesso|ora)\b",
     re.IGNORECASE,
 )
@@ -166,7 +167,7 @@ def describes_only_past(text: str) -> bool:
     )
 
 
-_LINE = re.compile(
+_LINE = expression(
     r"((?:[^\n:()\[\]]{1,30} \(\d+(?:[–/]\d+)?\): )?)(\[\d{4}-\d\d-\d\d\] )?((?:[^\n:.!?\[\]]{1,60}: )?)(.*)"
 )
 
@@ -192,8 +193,8 @@ def says_replaced(sentence: str, gone: Sequence[tuple[frozenset[str], frozenset[
 
 
 SHORT_CODE_CHARS = 120  # of a fenced block that is shown whole: a command, a line to be explained
-_EMPTY_LINES = re.compile(r"\n\s*\n")
-_FENCED = re.compile(
+_EMPTY_LINES = expression(r"\n\s*\n")
+_FENCED = expression(
     r"^[ \t]*(?P<mark>`{3,}|~{3,})(?P<inside>[^`\n]*\n.*?)(?:^[ \t]*(?P=mark)[`~]*[ \t]*$|\Z)", re.DOTALL | re.MULTILINE
 )
 

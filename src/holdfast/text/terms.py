@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import ConfigError
+from . import expression
 from .languages import ENGLISH_STOP, IRREGULAR, MARKS_OF, SCRIPTS, STEMMERS, STOP, WORDS_OF
 
 try:
@@ -52,9 +53,9 @@ _WIDE = (
     "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
     "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
-_HAS_WIDE = re.compile(f"[{_WIDE}]")
-_RUN = re.compile(f"[{_WIDE}]+|[^{_WIDE}]+")
-_ASCII_WORD = re.compile("[a-z0-9]+")
+_HAS_WIDE = expression(f"[{_WIDE}]")
+_RUN = expression(f"[{_WIDE}]+|[^{_WIDE}]+")
+_ASCII_WORD = expression("[a-z0-9]+")
 
 
 class _Stems(dict[str, str]):
@@ -274,30 +275,30 @@ NAMES_THING = 16
 FIRST_PERSON = 32
 
 _QUESTION_TAIL_CHARS = 60
-_QUESTION_MARKS = re.compile("[?\uff1f\u061f\u037e]")
-_TIME = re.compile(
+_QUESTION_MARKS = expression("[?\uff1f\u061f\u037e]")
+_TIME = expression(
     r"\b(?:yesterday|today|tonight|tomorrow"
     r"|(?:last|next|this|past) (?:night|week|weekend|month|year|summer|winter|spring|fall|mon|tue|wed|thu|fri|sat|sun)\w*"
     r"|(?:few|couple|two|three|four|five|six|\d+)(?: of)? (?:days|weeks|months|years)(?: ago)?"
     r"|ago|since|(?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|january|february|march|april|june|july|august|september|october|november|december|\d{4})\b"
 )
-_NUMBER = re.compile(
+_NUMBER = expression(
     r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|once|twice|few|couple|dozen|hundred|thousand)\b"
 )
 # How a reply should be, from now on: only the start of a text says so of all that follows.
-_STANDING = re.compile(
+_STANDING = expression(
     r"\b(?:always|never|from now on|whenever|every time|each time|when i ask|i(?:'d| would)? prefer|i don't like"
     r"|i like (?:to|my|it when)|please (?:don't|use|keep|avoid|make sure))\b"
 )
 _STANDING_CHARS = 400
 # A capital within a sentence, or a title in quotes; who is greeted by name in the first characters is not told of.
 _GREETING_CHARS = 20
-_THING = re.compile(
+_THING = expression(
     "(?<=[a-z\u00df-\u00f6\u00f8-\u00ff,;:'\"] )[A-Z\u00c0-\u00d6\u00d8-\u00de][a-z\u00df-\u00f6\u00f8-\u00ff]"
     '|["\u201c][^"\u201c\u201d]{2,60}["\u201d]'
 )
-_FIRST_PERSON = re.compile(r"\b(?:i|my|we|our)\b")
+_FIRST_PERSON = expression(r"\b(?:i|my|we|our)\b")
 
 
 def signals(text: str) -> int:
@@ -338,7 +339,7 @@ STEP_CHARS = 32_768
 OVERLAP_CHARS = 2_048
 _EDGE_CHARS = 64  # what an expression looks at behind a match
 # Marks that are in no word, do not combine, and do not decide how letters beside them are lower-cased.
-_GAP = re.compile(r'[\s,;!?"()\[\]{}<>=|/&+*#\u2013\u2014\u3001\u3002\uff01\uff0c\uff1b\uff1f](?!\n)')
+_GAP = expression(r'[\s,;!?"()\[\]{}<>=|/&+*#\u2013\u2014\u3001\u3002\uff01\uff0c\uff1b\uff1f](?!\n)')
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -381,9 +382,9 @@ def search_in_steps(pattern: re.Pattern[str], text: str) -> re.Match[str] | None
 _UNSPACED = (
     "\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
 )
-_NOT_ASCII = re.compile(rf"[^\x00-\x7f](?:(?<=[^\W\d_])(?<![{_UNSPACED}])[^\W\d_]+)?")
-_ONE_WIDE = re.compile(f"[{_UNSPACED}]")
-_OTHER_DIGITS = re.compile(r"[^\x00-\x7f\D]+")
+_NOT_ASCII = expression(rf"[^\x00-\x7f](?:(?<=[^\W\d_])(?<![{_UNSPACED}])[^\W\d_]+)?")
+_ONE_WIDE = expression(f"[{_UNSPACED}]")
+_OTHER_DIGITS = expression(r"[^\x00-\x7f\D]+")
 
 _LETTERS = (b"aaaaaa", b"aaaaa", b"aaaa", b"aaa", b"aa", b"a")
 _DIGITS = (b"000", b"00", b"0")

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...llm.protocol import Answer, BadAnswer
+from ...text import expression
 from ...text.sentences import split_sentences
 from ...text.terms import count_tokens, language_of, likely_languages
 from ...text.validate import replace_unstorable
@@ -20,10 +21,10 @@ from ..summarize import TOLD, SummaryDraft, without_least_items
 
 MAX_ANSWER_CHARS = 100_000  # what is longer was not written in a thousand tokens
 
-_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*\n(.*?)(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_LABEL = re.compile(r"^[ \t>#*_-]{0,8}([A-Za-z][A-Za-z ]{1,20}?)[ \t*_]{0,4}[:：][ \t*_]{0,4}", re.MULTILINE)
-_REFUSAL = re.compile(
+_THOUGHTS = expression(r"<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCE = expression(r"^[ \t]*(?:```|~~~)[^\n]*\n(.*?)(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
+_LABEL = expression(r"^[ \t>#*_-]{0,8}([A-Za-z][A-Za-z ]{1,20}?)[ \t*_]{0,4}[:：][ \t*_]{0,4}", re.MULTILINE)
+_REFUSAL = expression(
     r"""^\W*(?:
         (?:i['’]?m|i\ am|we['’]?re)\ (?:very\ |really\ |so\ )?(?:sorry|afraid|unable|not\ able)\b
       | (?:sorry|apologies|unfortunately)\b[^.\n]{0,40}\b(?:can['’]?t|cannot|can\ not|unable|not\ able|won['’]?t)\b
@@ -37,7 +38,7 @@ _REFUSAL = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # The whole answer, letters only, when a model has nothing to say; compared without case and marks.
-_NOTHING = re.compile(
+_NOTHING = expression(
     r"""(?:
         (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional|lasting|user)){0,3}
             (?:\ (?:facts?|changes?|updates?|episodes?|memories|statements|information|rows?))?
@@ -157,10 +158,10 @@ _OTHER_NAMES = {
     "actions and recommendations": "actions", "concerns and mood": "concerns", "text": "summary",
     "updated summary": "summary", "new summary": "summary", "rolling summary": "summary",
 }  # fmt: skip
-_SPLIT = re.compile(r"\s*(?:[;；\n]|(?<=[.!?])\s+[-*•])\s*")
-_DIGITS = re.compile(r"\d+")
-_GROUPED = re.compile(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
-_MARK = re.compile(r"^\s*(?:[-*•‣▪–]|\d{1,2}[.)])\s*")
+_SPLIT = expression(r"\s*(?:[;；\n]|(?<=[.!?])\s+[-*•])\s*")
+_DIGITS = expression(r"\d+")
+_GROUPED = expression(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
+_MARK = expression(r"^\s*(?:[-*•‣▪–]|\d{1,2}[.)])\s*")
 
 
 def parse_parts(text: str) -> dict[str, str]:
@@ -357,9 +358,9 @@ def is_foreign(text: str, spoken: Iterable[str]) -> bool:
     return language_of(text) not in known
 
 
-_LINE = re.compile(r"^[\s>*#\"'-]{0,6}(\d{1,4})[\"']?\s*[:.)|\u2013-]\s*(.*)$")
-_MERGED = re.compile(r"^[*_\s\"]*MERGED[*_\s]*[:\uff1a]\s*", re.IGNORECASE)
-_APART = re.compile(r"^\W*APART\b", re.IGNORECASE)
+_LINE = expression(r"^[\s>*#\"'-]{0,6}(\d{1,4})[\"']?\s*[:.)|\u2013-]\s*(.*)$")
+_MERGED = expression(r"^[*_\s\"]*MERGED[*_\s]*[:\uff1a]\s*", re.IGNORECASE)
+_APART = expression(r"^\W*APART\b", re.IGNORECASE)
 
 
 def parse_merged_statements(answer: Answer, groups: int) -> dict[int, str]:

@@ -19,6 +19,7 @@ from itertools import pairwise
 from ...clock import to_ms
 from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
+from ...text import expression
 from ...text.dates import find_times, has_guessed_year
 from ...text.sentences import split_sentences
 from ...text.terms import language_of, likely_languages, terms
@@ -57,19 +58,19 @@ THE_USER = frozenset(
 )
 LEAST_SHARE_OF_NOUNS = 0.5  # in German every noun has a capital, so it marks no names
 
-_BULLET = re.compile(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
-_CITED = re.compile(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
-_QUOTED = re.compile(
+_BULLET = expression(r"^\s*(?:[-*•‣▪–—·]|\(?\d{1,2}[.)])\s*")
+_CITED = expression(r"\s*[\[(](?:(?:messages?|msgs?|seq|#)\s*)*([#\d][\d\s,;#–-]*)[\])]\s*[.。]?\s*$", re.IGNORECASE)
+_QUOTED = expression(
     r"\s*[\[(]\s*(?:(?:messages?|msgs?|seq|#)\s*)*#?(\d{1,9})\s*(?:[\])]\s*[:,]?|[:,])\s*[\"“„«‘「]?(.+?)[\"”»’」]?\s*[\])]?\s*$"
 )
-_NAME = re.compile(r"(?<![.!?:\-–—*•\"'“„(]\s)(?<!^)\b([A-ZÀ-ÞА-ЯΑ-Ω][\w'’-]+)")
+_NAME = expression(r"(?<![.!?:\-–—*•\"'“„(]\s)(?<!^)\b([A-ZÀ-ÞА-ЯΑ-Ω][\w'’-]+)")
 # How a bullet tells of another's words, and that the user was sent them.
-_TOLD = re.compile(
+_TOLD = expression(
     r"""\b(?:wrote|writes|says|said|told|sent|texted|messages?|letter|e-?mail|mail|note|escribió|dice|dijo|mandó|envió|mensaje|correo|carta|anuncio|reenvi(?:ó|aron)
     |schrieb|sagt|sagte|schickte|nachricht|brief|écrit|dit|envoyé|lettre)\b|写|寫|说|說|信|消息|썼|보냈|문자|편지""",
     re.IGNORECASE | re.VERBOSE,
 )
-_RECEIVED = re.compile(
+_RECEIVED = expression(
     r"\b(?:received|got|shared|showed|forwarded|recibió|compartió|reenvi(?:ó|aron)|mandaron|enviaron|pasaron|bekam|erhielt|weitergeleitet|a reçu)\b|收到|받았",
     re.IGNORECASE,
 )
@@ -79,12 +80,12 @@ _FEASTS = frozenset(
     "nochevieja navidad silvester weihnachten noël pâques ostern natal natale".split()
 )
 # The days before a line of a story.
-_DAYS = re.compile(
+_DAYS = expression(
     r"[\[(]?((?:19|20)\d\d-\d\d-\d\d)(?:\s*(?:to|until|bis|[-–—~])\s*((?:19|20)\d\d-\d\d-\d\d))?[\])]?\s*[:：,–—-]?\s*"
 )
 LEAST_SHARE_OF_STORY = 0.6  # of the words of a line of a story
-_CODE = re.compile(r"```.*?```", re.DOTALL)
-_STAMP = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
+_CODE = expression(r"```.*?```", re.DOTALL)
+_STAMP = expression(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ Parsing of a model's answer about facts into candidates, each with its quote.  P
 The prompt asks for CSV, one fact a row: ``category,fact_key,fact_value,confidence``, then subject, operation
 (``set``, ``add``, ``remove``), message number and quote.  A row without a key is a statement: one self-contained
 sentence.  Models answer with prose and fences around it, as JSON, as a Markdown table, with other delimiters or
-column orders (modality and lifetime among them), with unclosed quotation marks, with a last row cut off.  Every
-readable row is read (`parse_rows`), located in its message and verified (`second_look`); the rest is returned
-with the reason.
+column orders (modality and lifetime among them), with unclosed quotation marks, with a last row cut off.  Every readable
+row is read (`parse_rows`), located in its message and verified (`second_look`); the rest is returned with the reason.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from typing import Literal, get_args
 from ...clock import to_ms
 from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
+from ...text import expression
 from ...text.dates import COUNTS_ON, dated, find_times, has_guessed_year
 from ...text.render import with_article
 from ...text.sentences import split_sentences
@@ -69,7 +69,7 @@ _ALIASES = {
 _NAMES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
 _DELIMITERS = (",", ";", "\t", "|")
 _CONFIDENCE = r"(?:[01]?[.,]\d+|[01]|\d{1,3} ?%|high|medium|low)"
-_MARK = re.compile(r"^(?:[-*•]|\d{1,3}[.)])\s+")
+_MARK = expression(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,18 +308,18 @@ NO_NAME = "no-address: an attribute needs a category and a key of plain words"
 _TELLING_CHARS = 80  # with fewer, the language of a message is a guess
 _LATIN = 0x24F  # the last of the letters that are written like Latin ones
 _SELF = frozenset("self user the_user i me my myself speaker the_speaker human".split())
-_WORD = re.compile(r"[^\W_]+(?:[_-][^\W_]+)*")
+_WORD = expression(r"[^\W_]+(?:[_-][^\W_]+)*")
 # What has not happened since yesterday, or is so right now, is not so for long, whatever a model says.
-_PASSES = re.compile(
+_PASSES = expression(
     r"(?:n['’]t|\bnot) \w+(?: \w+){0,3}? since (?:yesterday|this \w+|last night|\w+day|breakfast|lunch|noon)\b"
     r"|\b(?:right now|at the moment|for now|for the time being|im moment|momentan|zurzeit|derzeit|ahora mismo|de momento|por ahora|en ce moment"
     r"|pour l['’]instant|in questo momento|per ora|no momento|por enquanto)\b|暂时|目前|暫時|지금은|今のところ",
     re.IGNORECASE,
 )
-_RECENT = re.compile(r"(?:recent|todays?|this_week)_")  # what a key calls recent soon is not
+_RECENT = expression(r"(?:recent|todays?|this_week)_")  # what a key calls recent soon is not
 # A value that was measured holds from when it was taken: "on 3 March her creatinine was 2.1".
-_MEASURED = re.compile(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?))?")
-_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+_MEASURED = expression(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d_]{1,4})?))?")
+_STAMP = expression(r"\b\d{4}-\d\d-\d\d\b")
 _NOT_MEASURED = frozenset(("account", "appointment", "budget", "identity", "medication", "trip"))
 _REMOVES = frozenset("remove retract delete end ended stop stopped forget negate unset false".split())
 _ADDS = frozenset("add append join multi also insert new".split())
@@ -684,26 +684,26 @@ SENTENCES = {
 }  # fmt: skip
 _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
 _PEOPLE = frozenset({"family", "social", "friend", "contact"})
-_RELATION = re.compile(
+_RELATION = expression(
     r"(?:wife|husband|partner|friend|spouse|fianc\S+|mother|father|mom|dad|daughter|son|child|baby|sister|brother|in_law|aunt|uncle|cousin|niece|nephew"
     r"|mate|ex|colleague|manager|mentor|neighbou?r|boss)$"
 )
-_OWN_VERB = re.compile(
+_OWN_VERB = expression(
     r"(?:can['’]?t|cannot|does ?n[o'’]t|is|has|had|gets?|feels?|needs?) |[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b"
 )
-_HABIT_VERB = re.compile(
+_HABIT_VERB = expression(
     r"(?!(?:pilates|aerobics|athletics|gymnastics|darts|tennis|weights|sports|games|crafts|classes|lessons|press-ups|push-ups|sit-ups|laps|stairs)\b)[a-z]{3,}(?<!s)s (?:[A-Z\d]|maybe|about|around|roughly|some|no)"
 )
-_AILING = re.compile(r"(?:(?:left|right|lower|upper) )?[a-z]+ (?:a bit|a little|slightly|quite|very|really|still) ")
-_STATE = re.compile(
+_AILING = expression(r"(?:(?:left|right|lower|upper) )?[a-z]+ (?:a bit|a little|slightly|quite|very|really|still) ")
+_STATE = expression(
     r"(?:\w+ly )?(?:deaf|blind|mute|lame|obese|bipolar|pregnant|\w+-blind|(?!colic|panic|clinic)\w+(?:ic|sick))",
     re.IGNORECASE,
 )
-_YEAR_NAME = re.compile(
+_YEAR_NAME = expression(
     r"(?:freshman|sophomore|junior|senior|(?:first|second|third|fourth|final)[- ]year student)", re.I
 )
-_TO_NOUN = re.compile(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
-_COUNTED = re.compile(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.I)
+_TO_NOUN = expression(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
+_COUNTED = expression(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.I)
 
 
 @cache
