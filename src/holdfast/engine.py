@@ -215,8 +215,9 @@ class Engine:
         if incognito:
             return Receipt((), skipped="incognito")
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()
-        states = any(rules.may_state_facts(item.message.content) for item in ready if item.message.role == "user")
-        inline = len(ready) <= INLINE_MESSAGES and states
+        said = [item.message.content for item in ready if item.message.role == "user"]
+        states = any(map(rules.may_state_facts, said))
+        inline = len(ready) <= INLINE_MESSAGES and (states or any(map(rules.may_end_facts, said)))
         grace_ms = INLINE_GRACE_MS if inline else 0
         reads = self.work.read_mode(scope)
         orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=reads, **wanted)

@@ -50,6 +50,25 @@ def test_a_contradiction_leaves_one_belief_and_a_history(memory, chat, clock):
     assert "vegetarian" not in shown
 
 
+@pytest.mark.parametrize(
+    ("said", "ended", "category"),
+    [
+        ("My mom takes metoprolol 50 mg.", "They doubled the metoprolol.", "medication"),
+        ("I take ramipril 5 mg.", "GP bumped the ramipril up to 10.", "medication"),
+        ("I drive a VW Polo.", "Sold the Polo on Saturday.", "possession"),
+        ("I'm learning Spanish.", "gave up on Spanish, no time", "language"),
+        ("I hate mushrooms.", "I actually love mushrooms now", "preference"),
+    ],
+)
+def test_what_ends_a_fact_in_words_that_name_nobody_is_known_to_the_next_reply(memory, chat, said, ended, category):
+    chat.record(said, "Noted!")
+    (before,) = memory.user("ana").facts(category)
+    chat.record(ended, "I see.")
+
+    assert before.id not in [fact.id for fact in memory.user("ana").facts(category)]
+    assert before.text not in chat.context("And now?").section("facts").text
+
+
 def test_what_held_then_and_what_was_known_then_can_both_be_asked(memory, chat, clock):
     chat.record("I live in Lisbon.")
     clock.advance(days=10)

@@ -248,6 +248,13 @@ def may_state_facts(text: str, language_code: str | None = None) -> bool:
     return any(_might_state_in(rules, straight) for rules in rules_for) if rules_for else bool(content.strip())
 
 
+def may_end_facts(text: str, language_code: str | None = None) -> bool:
+    """Whether *text* may end or change a known fact, also one of another: "they doubled the metoprolol"."""
+    content = fold_quotes(text[:MAX_READ_CHARS])
+    spoken = _rules_for(content, language_code)
+    return any(_search(rules, "ends" if "ends" in cues(rules) else "change", content) for rules in spoken)
+
+
 def _might_state_in(rules: PatternLanguage, text: str) -> bool:
     if _search(rules, "always_states", text):
         return True
