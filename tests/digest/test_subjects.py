@@ -114,3 +114,22 @@ def test_a_clause_goes_on_about_the_one_with_whom_it_began(said: str, facts: lis
 
     assert set(facts) <= set(read)
     assert facts or not read
+
+
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("Meine Tochter Lena ist 8 und hat eine Nussallergie.", "Nuss"),
+        ("Mi hija Lucía tiene 4 años y es alérgica al huevo.", "huevo"),
+        ("Mio figlio Luca ha 7 anni ed è allergico alle noci.", "noci"),
+        ("Minha filha Ana tem 5 anos e é alérgica a amendoim.", "amendoim"),
+        ("Mon fils Hugo a 6 ans et est allergique aux œufs.", "œufs"),
+        ("Meine Chefin Lena ist nett und hat eine Nussallergie.", ""),
+        ("Mein Mann kommt und ich habe eine Nussallergie.", "self"),
+    ],
+)
+def test_a_clause_goes_on_in_other_languages_too(said: str, value: str) -> None:
+    read = [one for one in extract_facts(Message("user", said, seq=1)) if one.category == "allergy"]
+
+    assert [one.value for one in read] == ([value.replace("self", "Nuss")] if value else [])
+    assert all((one.subject == "self") == (value == "self") and one.quote in said for one in read)

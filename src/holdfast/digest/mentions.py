@@ -417,6 +417,25 @@ class Mentions:
             return ME
         return self._scope if self.last is not None and self.last.subject == self._scope.subject else None
 
+    def begins_with(self, sentence: str) -> MentionedPerson | None:
+        """Return the person with whom *sentence* begins: "my daughter Mia", "Mia"; None where it begins otherwise."""
+        start = len(sentence) - len(sentence.lstrip(" \t*-–•"))
+        own = self._own.match(sentence, start) if self._own else None
+        relation = self._relations.one.match(sentence, own.end()) if own and self._relations else None
+        if own and relation is None:
+            return None
+        end = relation.end() if relation else start
+        name = re.compile(r"\s?([^\W\d_][\w-]*)").match(sentence, end)
+        known = self._names.get(name[1].casefold()) if name else None
+        if known is not None and self.relation(name[1] if name else "") is None:
+            return known
+        return self.whom(sentence[start:end]) if relation else None
+
+    def pronoun_of(self, person: MentionedPerson) -> str:
+        """Return the pronoun that means *person* once they were spoken of last."""
+        self.last = person
+        return self._pronouns["he" if (person.relation or person.subject) in self._male else "she"]
+
     @property
     def of_person(self) -> bool:
         """Whether the conversation is about a child, a patient, or another person."""

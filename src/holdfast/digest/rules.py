@@ -48,6 +48,9 @@ UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", 
 HIDDEN, _LETTER = "\u2588", "\ua66e"
 """A character of words that were blanked, and the letter that stands for it while a sentence is read."""
 
+_CHATTER = re.compile(
+    r"(?:,? (?:lol|ha(?:ha)+|lmao|tbh|ngl|smh|rofl|xd))+(?=\.?$)", re.IGNORECASE
+)  # behind a statement
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 
 
@@ -180,6 +183,8 @@ def _read_in(
             found[-1] = []
             continue
         found.append(list(_read_piece(piece, people)))
+        for clause in _continued(piece, people):
+            found[-1] += _read_piece(clause, people)
         if statements:
             found[-1] += _read_clauses(piece, people, found[-1])
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
@@ -204,6 +209,19 @@ def _spoken(piece: SentenceInMessage, people: Mentions) -> SentenceInMessage:
     text = f"{before}{piece.text[start].lower()}{piece.text[start + 1 :]}"
     offset = piece.offset + start
     return replace(piece, text=text, offset=offset - len(before), first=offset)
+
+
+def _continued(piece: SentenceInMessage, people: Mentions) -> Iterator[SentenceInMessage]:
+    """Yield the clauses that go on about whom the sentence began with, with a pronoun: "und (sie) hat Asthma"; English: `_goes_on`."""
+    goes_on = cues(piece.language).get("goes_on")
+    openings = list(goes_on.finditer(piece.text)) if goes_on else []
+    person = people.begins_with(piece.text) if openings else None
+    if person is None or person.is_self:
+        return
+    for found in openings:
+        pronoun = f"{people.pronoun_of(person)} "
+        offset = piece.offset + found.end()
+        yield replace(piece, text=pronoun + piece.text[found.end() :], offset=offset - len(pronoun), first=offset)
 
 
 def _unread(candidate: Candidate) -> Candidate:
@@ -356,7 +374,7 @@ def _stated(piece: SentenceInMessage, clause: StatedClause) -> Candidate:
         category=clause.category,
         key="",
         value="",
-        text=dated(clause.text, at, piece.language.code),
+        text=dated(_CHATTER.sub("", clause.text), at, piece.language.code),
         confidence=STATEMENT_CONFIDENCE,
         seq=piece.message.seq,
         quote=piece.message.content[start : piece.offset + clause.end],
