@@ -6,9 +6,8 @@ writer's own: are they asserted, asked, supposed, reported or quoted?  Cue words
 
 `ClauseReader` reads statements without a pattern for them.  A sentence is cut into clauses.  A clause about the user, a
 relative, a pet or a known name is a statement unless a word of a deny list stands in it, and only where something
-concrete does: a name, a number, a time, a habit or a noun of everyday life.  The lists are data
-(``patterns/clauses_*.toml``).  The text is the clause in the third person: "i restore old clocks" becomes "Restores old
-clocks."  Pure.
+concrete does: a name, a number, a time, a habit or a noun of everyday life.  Lists: ``patterns/clauses_*.toml``.  The text
+is the clause in the third person: "i restore old clocks" becomes "Restores old clocks."  Pure.
 """
 
 from __future__ import annotations
@@ -266,7 +265,7 @@ class ClauseReader:
         if self._is_denied(head) or short or self._asks.match(head):
             return None
         first = _FRONTED.match(head)
-        fronted = f" {_of_them(first[1][:1].lower() + first[1][1:])}" if first else ""
+        fronted = f" {in_their_words(first[1][:1].lower() + first[1][1:])}" if first else ""
         start, head = (start + first.end(), head[first.end() :]) if first else (start, head)
         subject = self._subject(head, start, whom, names)
         if subject is None:
@@ -372,7 +371,7 @@ class ClauseReader:
         if any(word.endswith("'s") and word[:-2] in self._around for word in words):
             return None  # "my boss's husband"
         if re.search(r"(?i)\band (?:i|me)$", noun):
-            shown = _of_them(noun)
+            shown = in_their_words(noun)
             return ME, shown, _opened(rest)
         person = whom(noun, start) if "'s" not in noun and "," not in noun and " and " not in noun else None
         if person is not None and not person.is_self:
@@ -380,7 +379,7 @@ class ClauseReader:
         if not any(self._kind(word) for word in words):
             return None
         noun += "," if ", " in noun and "'s" not in noun else ""
-        shown = _of_them(noun) if words[0] in ("my", "our") else f"their {re.sub('(?i)^the ', '', noun)}"
+        shown = in_their_words(noun) if words[0] in ("my", "our") else f"their {re.sub('(?i)^the ', '', noun)}"
         return ME, shown, _opened(rest)
 
     def _is_verb(self, low: str) -> bool:
@@ -448,16 +447,16 @@ class ClauseReader:
             return None
         emphasis = _TOKEN.match(tail.lstrip()) if low in ("do", "does", "did") else None
         if emphasis is not None and emphasis[0].lower() in self._second:
-            return self._predicate(tail if me else f"{_third(emphasis[0])}{tail.lstrip()[emphasis.end() :]}", shown)
+            return self._predicate(tail if me else f"{in_third(emphasis[0])}{tail.lstrip()[emphasis.end() :]}", shown)
         if low in self._past or low.endswith("ed"):
             either = low in ("read", "put", "cut", "set", "let", "hit", "cost", "hurt", "split", "bet", "shut")
             if either and self._habit.search(tail) is None and not before:
                 return None  # today or then: the form does not tell
-            verb = _third(low) if either and me else low
+            verb = in_third(low) if either and me else low
             return self._composed(tail, f"{before} {verb}".strip(), _PRESENT if either else _PAST, me, verb=low)
         if me and low.endswith("ing") and low not in ("sing", "bring", "ring", "swing", "cling"):
             return None
-        return self._composed(tail, f"{before} {_third(low) if me else low}".strip(), _PRESENT, me, verb=low)
+        return self._composed(tail, f"{before} {in_third(low) if me else low}".strip(), _PRESENT, me, verb=low)
 
     def _contracted(self, verb: str, following: str, tail: str, shown: str) -> _Predicate | None:
         """Return the predicate of "'s allergic" and "'ve got"."""
@@ -489,7 +488,7 @@ class ClauseReader:
                 re.IGNORECASE,
             )
             verb = found[1].lower() if found else verb
-        said = self._joined(_of_them(tail)) if me and tense == _PRESENT else _of_them(tail)
+        said = self._joined(in_their_words(tail)) if me and tense == _PRESENT else in_their_words(tail)
         said = re.sub(
             r"(?i)^(?:just|actually|really|basically|literally|honestly|like(?= (?:i|we|really|just|so)\b)) ", "", said
         )
@@ -499,7 +498,7 @@ class ClauseReader:
         """Put the second verb into the third person, too: "makes soap and sells it"."""
 
         def third(found: re.Match[str]) -> str:
-            return found[1] + _third(found[2])
+            return found[1] + in_third(found[2])
 
         return re.sub(
             rf"((?:\band|\bor|\bbut|,) (?:(?:also|then|sometimes|often|mostly|usually|never|always|only) )?)({'|'.join(sorted(self._second))})(?= \w)(?! (?:is|are|was|were|has|have|does)\b)",
@@ -627,20 +626,21 @@ def _forms(lemmas: frozenset[str]) -> frozenset[str]:
     found = set(lemmas)
     for word in lemmas:
         stem = word.removesuffix("e")
-        found |= {_third(word), f"{stem}ing", f"{stem}ed", f"{word}{word[-1]}ing", f"{word}{word[-1]}ed"}
+        found |= {in_third(word), f"{stem}ing", f"{stem}ed", f"{word}{word[-1]}ing", f"{word}{word[-1]}ed"}
         found |= {f"{word[:-1]}ied"} if word.endswith("y") else set()
     return frozenset(found)
 
 
-def _third(verb: str) -> str:
+def in_third(verb: str) -> str:
+    """Return the English *verb* in the third person: "go" gives "goes", "goes" itself."""
     if verb in _THIRD:
         return _THIRD[verb]
     if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou"):
         return f"{verb[:-1]}ies"
-    return f"{verb}es" if verb.endswith(("s", "x", "z", "ch", "sh", "o")) else f"{verb}s"
+    return f"{verb}es" if verb.endswith(("ss", "x", "z", "ch", "sh", "o")) else f"{verb.removesuffix('s')}s"
 
 
-def _of_them(words: str) -> str:
+def in_their_words(words: str) -> str:
     """Turn the user's words into the third person: "my cat" into "their cat"."""
     words = re.sub(r"(?i)\bi was\b", "they were", words)
     return re.sub(

@@ -2,10 +2,9 @@
 Extraction of plainly stated facts by rules, without a model.
 
 `extract_facts` reads one user message sentence by sentence.  For each pattern whose trigger word occurs it
-matches (`grammar`), fills the slots (`slots`), resolves the subject (`mentions`), judges whether the sentence
-asserts it (`clauses.judge`), and resolves its times.  The patterns are data (``patterns/*.toml``).  On request
-`clauses` reads what no pattern reads, as sentences.  The rules claim
-little rather than wrongly: the summaries and search hold the rest.  Pure: no clock, no store.
+matches (`grammar`), fills the slots (`slots`), resolves the subject (`mentions`), judges whether the sentence asserts it
+(`clauses.judge`), and resolves its times.  The patterns are data (``patterns/*.toml``).  On request `clauses` reads what
+no pattern reads.  The rules claim little rather than wrongly: summaries and search hold the rest.  Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
 from .authorship import BLANK, masked
-from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
+from .clauses import StatedClause, Verdict, clause_reader, cues, in_their_words, in_third, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .results import (
@@ -77,8 +76,7 @@ def extract_facts(
         statements: also read what no pattern reads, as sentences (`clauses`).
 
     Returns:
-        Candidates for `ground`; those that are not asserted carry their modality and will be refused
-        there, so that people can see why nothing was learned.  Empty for any role but ``user``.
+        Candidates for `ground`, which refuses those that are not asserted and says why.  Empty for any role but ``user``.
     """
     if message.role != "user":
         return []
@@ -410,7 +408,7 @@ def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
 FACT_SOURCE = "rules 1"
 
 _NAMING = re.compile(r"\b(?:call|nam)(?:e|ing)\b", re.IGNORECASE)
-_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said)|\*(\d+))?\}")
+_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said|third)|\*(\d+))?\}")
 _RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
 
@@ -637,6 +635,9 @@ def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
             return ""
         if hole[3]:
             return f"{float(value.value) * int(hole[3]):g}"
+        if hole[2] == "third":
+            verb, _, rest = value.value.partition(" ")
+            return f"{in_third(verb).capitalize()} {in_their_words(rest)}"
         return str(getattr(value, hole[2] or "value"))
 
     text = re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
