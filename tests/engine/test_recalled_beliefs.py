@@ -238,3 +238,55 @@ def test_an_index_without_documents_is_not_read_again_after_a_write(memory, monk
     chat.context("weather?")
 
     assert read == ["message"]
+
+
+def test_whom_a_question_is_about_counts_for_the_relevance_of_facts(tmp_path):
+    """What is known of a sister answers no question about oneself, and what is known of oneself none about her."""
+    said = (
+        "My sister Rita lives in Lyon.",
+        "My husband Tom works at Siemens.",
+        "I have a dog named Bo.",
+        "Bo is allergic to chicken.",
+        "I drive a Fiat Panda.",
+        "I love sushi.",
+    )
+    with Memory(tmp_path / f"{len(said)}.db") as memory:
+        for text in said:
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.digest()
+
+        def found(question):
+            hits = memory.user("ana").search(question, kinds=("fact",), limit=10, min_relevance=0.7)
+            return [hit.text for hit in hits]
+
+        assert found("Where do I live?") == []
+        assert found("Who do I work for?") == []
+        assert found("What am I allergic to?") == []
+        for question in ("Where does Rita live?", "Where does my sister live?"):
+            assert sorted(found(question)) == ["Has a sister called Rita.", "Rita lives in Lyon."]
+        for question in ("What is Bo allergic to?", "What is my dog allergic to?"):
+            assert found(question)[0] == "Bo is allergic to chicken."
+        assert found("Who lives in Lyon?")[0] == "Rita lives in Lyon."
+
+        memory.conversation("b", user="ana").record("I live in Porto and I work at Bosch.", "Noted.")
+        memory.digest()
+        assert found("Where do I live?") == ["Lives in Porto."]
+        assert found("Who do I work for?") == ["Works at Bosch."]
+        assert sorted(found("Where does Rita live?")) == ["Has a sister called Rita.", "Rita lives in Lyon."]
+        hits = memory.user("ana").search("Where does Rita live?", kinds=("fact",))
+        assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
+
+
+def test_a_sport_is_found_by_the_word_for_it_and_by_its_purpose(tmp_path):
+    for said, fact in (
+        ("I go climbing on Tuesdays.", "Goes climbing on Tuesdays."),
+        ("I'm training for a triathlon.", "Is training for triathlon."),
+        ("I practice yoga.", "Does yoga."),
+    ):
+        with Memory(tmp_path / f"{len(said)}.db") as memory:
+            for text in ("I live in Porto.", "I use Slack at work.", "I drive a Fiat Panda.", said):
+                memory.conversation("a", user="ana").record(text, "Noted.")
+            memory.digest()
+            for question in ("Which sport am I doing?", "What do I do for exercise?"):
+                hits = memory.user("ana").search(question, kinds=("fact",), min_relevance=0.7)
+                assert [hit.text for hit in hits] == [fact]

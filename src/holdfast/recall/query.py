@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ..clock import to_ms
 from ..text import expression
@@ -143,6 +143,36 @@ class Query:
     capitalized: frozenset[str] = frozenset()
 
 
+# What a question calls by its kind is told by its name.
+_SPORTS = (
+    "run running jog jogging marathon swim swimming climb climbing boulder bouldering cycle cycling bike biking hike hiking row rowing"
+    " ski skiing snowboard surf surfing sail sailing skate skating dance dancing box boxing kickboxing judo karate taekwondo aikido"
+    " fence fencing yoga pilates gym crossfit weightlifting gymnastics athletics triathlon soccer football basketball volleyball"
+    " handball tennis badminton squash padel golf hockey rugby cricket baseball softball lacrosse riding"
+)
+_CALLED_BY_KIND = re.compile(
+    r"\b(?:which|what) (?:kinds? of |type of )?(?:sports?|exercise|workouts?)\b|\bwhat do (?:i|we) do for (?:sport|exercise|fitness)\b"
+    r"|\bhow do (?:i|we) (?:stay|keep|get) (?:fit|in shape|active)\b|\b(?:my|our) (?:sports?|exercise|workouts?)\b",
+    re.I,
+)
+_KINDS_OF_SPORT = frozenset(("sport", "sports", "exercise", "workout", "workouts", "fitness", "fit", "shape", "active"))
+
+
+@cache
+def _stems_of_sports() -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the stems of words for sport, and those of the names of sports."""
+    stems = (term for word in query_terms(_SPORTS, "en") for term in word)
+    return _terms_of(_KINDS_OF_SPORT, "en"), tuple(dict.fromkeys(stems))
+
+
+def _with_names_of_kind(question: str, words: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the words of a question, with the names of sports beside the word for them where it asks for one."""
+    if not _CALLED_BY_KIND.search(question):
+        return list(words)
+    kinds, names = _stems_of_sports()
+    return [tuple(dict.fromkeys((*word, *names))) if not kinds.isdisjoint(word) else word for word in words]
+
+
 def parse_question(question: str, *, names: Collection[str], now: datetime, language: str | None = None) -> Query:
     """
     Read *question*, asked *now* of a memory in which *names* have spoken.
@@ -156,7 +186,9 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
     bare = text = question
     for _, name in named:
         bare = _possessive(name).sub("", bare)
-    terms = query_terms(bare, language) or query_terms(question, language)  # nothing but a name: that is asked for
+    terms = _with_names_of_kind(question, query_terms(bare, language)) or query_terms(
+        question, language
+    )  # nothing but a name: that is asked for
     if named and any(map(str.isalnum, bare)):
         spoken = (language or language_of(question)) == "en"
         text = _in_second_person(speaker, question, named) if spoken else bare
@@ -193,7 +225,7 @@ def _words_of_parts(
     if len(texts) < 2:
         return (frozenset(words),) if words else ()
     spoken = language or language_of(question)
-    parts = (frozenset(words).intersection(query_terms(text, spoken)) for text in texts)
+    parts = (frozenset(words).intersection(_with_names_of_kind(question, query_terms(text, spoken))) for text in texts)
     return tuple(part for part in parts if part)
 
 
@@ -291,6 +323,11 @@ _ASKED_BY_VERB = tuple(
             r"\bwhere (?:do|am|are) (?:i|we) (?:live|living|based|at home|reside|stay)\b|\b(?:which|what) (?:city|town|country|place) (?:do|am|are) (?:i|we)\b",
             ("lives_in",),
         ),
+        (
+            r"\bwhat do (?:i|we) do for (?:sport|exercise|fitness|fun)\b|\bhow do (?:i|we) (?:stay|keep|get) (?:fit|in shape|active)\b",
+            ("hobby",),
+        ),
+        (r"\bhow much (?:can|may|should) (?:i|we) spend\b", ("budget",)),
         (r"\bwhen (?:was i born|do i turn|do i celebrate)\b", ("birth_date",)),
         (r"\bwho am i (?:married to|dating|with)\b", ("husband", "wife", "partner")),
         (r"\b(?:what|which) (?:drugs?|medicines?|medications?|pills?|tablets?) (?:do|am) i\b", ("medication",)),
@@ -310,8 +347,9 @@ _OF_ANYBODY = expression(
     r"|pets?|dogs?|cats?|friends?|colleagues?|relatives?|parents?|siblings?|we|us|ours?|both|er|sie|ihn|ihm|ihr|ihre[nrsm]?|sein\w*|wer|wem|wen|wessen|wir|uns\w*)\b",
     re.IGNORECASE,
 )
+_WHO_FIRST = re.compile(r"^\W*whom?\b", re.IGNORECASE)
 _IS_QUESTION = expression(
-    r"\?\s*$|^\W*(?:what|which|where|when|how|do|does|did|am|is|are|was|were|can|has|have|was|welche\w*|wo|wann|wie)\b",
+    r"\?\s*$|^\W*(?:whom?|what|which|where|when|how|do|does|did|am|is|are|was|were|can|has|have|was|welche\w*|wo|wann|wie)\b",
     re.IGNORECASE,
 )
 _ASKS_ME = expression(r"\b(?:tell|remind|show|give|help|sag|sage?|erinnere?|zeige?) (?:me|mir|mich)\b", re.IGNORECASE)
@@ -330,7 +368,8 @@ def subjects_asked(
         subjects: each subject with the terms that name it.
         own: the subject of whoever asks.
     """
-    if not _IS_QUESTION.search(question) or query.asks_advice or _OF_ANYBODY.search(question):
+    bare = _WHO_FIRST.sub("", question) if names_asked_for(question) else question  # "who employs me?" asks of oneself
+    if not _IS_QUESTION.search(question) or query.asks_advice or _OF_ANYBODY.search(bare):
         return frozenset()
     words = {term for word in query.terms for term in word}
     named = {subject for subject, names in subjects if subject != own and not names.isdisjoint(words)}

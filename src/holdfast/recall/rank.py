@@ -56,6 +56,7 @@ class Constants:
     standing: float = 2.5  # a wish for all replies bears on a question for help
     fact: float = 1.0  # a fact that matches as well as the turn it came from stands before it
     unsourced: float = 3.0  # what a turn's surroundings add, for a fact whose turn is not there
+    others: float = -1.0  # a fact about somebody else than the question
     called: float = 2.0  # a question that uses another name of a fact means it
     summary: float = 1.0  # a summary that matches stands beside the turns it covers, not before them
 

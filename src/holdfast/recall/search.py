@@ -366,7 +366,9 @@ def _choose_facts(
         if words.isdisjoint(wanted):
             row = [at for at, word in enumerate(asked) if word in wanted]
             apart |= rank.best_of_part(row, part.matches, weights, len(part.index))
-    return _ChosenFacts(called, named, apart, places_of_others(part.index, part.matches, query, question))
+    others = places_of_others(part.index, part.matches, query, question)
+    scored["fact"].parts["others"] = rank.DEFAULTS.others * others.astype(np.float64)
+    return _ChosenFacts(called, named, apart, others)
 
 
 def _best_of_all_kinds(
@@ -401,8 +403,8 @@ def _with_relevance(
         share = max(share, float(of.covered[allowed].max(initial=0.0)))
         if of.seen is not None:
             cosines.append(of.seen.cosine[allowed & of.seen.present])
-        # A wish for all replies is no evidence of what the question is about.
-        score = rank.total({name: one for name, one in of.parts.items() if name != "standing"})
+        # A wish for all replies is no evidence of what the question is about, and a fact about another is as good as any.
+        score = rank.total({name: one for name, one in of.parts.items() if name not in ("standing", "others")})
         for place in _best(score, allowed, 1):
             if score[place] > first:
                 first, match = float(score[place]), float(of.parts["words"][place] + of.parts["meaning"][place])
