@@ -77,8 +77,8 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
         "() => performance.getEntriesByType('navigation').length === 1 && 'loaded once'"
     )
     changed = context_of(fresh)
-    assert "Lives in Tacoma. (since" in changed
-    assert "Lives in Seattle. (since" not in changed
+    assert "Lives in Tacoma. (as of" in changed
+    assert "Lives in Seattle. (as of" not in changed
     assert (
         "I live in Seattle, so what airports should I be looking at? (later replaced by: Lives in Tacoma.)" in changed
     )
@@ -86,7 +86,7 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
     page.locator("#said").get_by_role("button", name="Undo").click()
     expect(belief(page, "Lives in Seattle.")).to_have_count(1)
     back = context_of(fresh)
-    assert "Lives in Seattle. (since" in back
+    assert "Lives in Seattle. (as of" in back
     assert "lives in: Tacoma (later replaced by: Lives in Seattle.)" in back
 
 

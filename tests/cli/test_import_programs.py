@@ -84,7 +84,7 @@ def test_what_is_of_several_users_is_never_mixed(holdfast: Holdfast, of_two: str
 
     holdfast("import", of_two, "--all-users")
     assert texts(holdfast, "bo") == ["Works as a nurse"]
-    assert texts(holdfast, "ana") == ["Is vegetarian.", "Lives in Porto"]
+    assert texts(holdfast, "ana") == ["Is vegetarian", "Lives in Porto"]
     holdfast("import", of_two, "--from-user", "bo", "--user", "carl")
     assert texts(holdfast, "carl") == ["Works as a nurse"]
 

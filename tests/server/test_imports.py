@@ -260,7 +260,7 @@ def test_memories_of_another_program_become_facts_of_the_chosen_user(kept, memor
     one = taken(kept, memory, json.dumps({"results": rows}).encode())
 
     assert finished(one) == "done"
-    assert [fact.text for fact in memory.user("ana").facts()] == ["Is vegetarian."]
+    assert [fact.text for fact in memory.user("ana").facts()] == ["Is vegetarian"]
 
 
 def test_a_file_of_several_users_or_of_unknown_speakers_is_not_imported(kept, memory: Memory):

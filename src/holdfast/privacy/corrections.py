@@ -253,7 +253,7 @@ class Corrections:
         said = [one.candidate.text for one in read] + [
             "runs uses" for one in read[:1] if one.candidate.category == "tech"
         ]
-        if not repeats_all(text, said):
+        if not repeats_all(text, said, least=1):
             return []
         quoted = _evidence(message, SELF)
         whole: dict[str, Any] = {"quote": message.content, "start": 0, "seq": message.seq, "confidence": confidence}

@@ -498,11 +498,11 @@ def restates(text: str, value: str, sentence: str, address: str) -> bool:
     return bool(own) and own <= said <= known
 
 
-def repeats_all(text: str, facts: Iterable[str]) -> bool:
-    """Whether one of *facts* holds every word of *text*, so that it says nothing new."""
+def repeats_all(text: str, facts: Iterable[str], least: int = 2) -> bool:
+    """Whether *facts* hold every word of *text*, at least *least* words, so that it says nothing new."""
     said, known = _all_stems(text), frozenset[str]().union(*map(_all_stems, facts))
     known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
-    return len(said) > 1 and said <= known
+    return len(said) >= least and said <= known
 
 
 def _all_stems(text: str) -> frozenset[str]:
