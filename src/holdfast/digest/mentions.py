@@ -57,6 +57,7 @@ _THINGS = frozenset("project team company product case trip ticket task job orde
 _CHILDREN = frozenset("child kid son daughter baby boy girl student pupil".split())
 _YOUNG = frozenset("daughter son child baby grandson granddaughter".split())
 _BEINGS = frozenset("patient client resident guest customer".split())
+_BODILY = frozenset("allergy medication health food preference".split())
 _OWN = re.compile(r"(?:my|our|the)\s+", re.IGNORECASE)
 _NO_NAMES = ENGLISH_STOP | frozenset(
     "everyone everybody someone somebody nobody anyone people today tomorrow yesterday please thanks hello hi also "
@@ -407,15 +408,22 @@ class Mentions:
         known = here is not None and self.last is not None and self.last.subject == here.subject
         return here if known and self._kinds.isdisjoint(_THINGS) else None
 
-    def implied(self, words: str) -> MentionedPerson | None:
+    def implied(self, words: str, category: str = "") -> MentionedPerson | None:
         """
         Resolve the subject that *words* leave out: "allergic to chicken".
 
-        That is the user, unless the conversation is about another and *words* name the user nowhere ("my", "me").
+        That is the user, unless the conversation is about another and *words* name the user nowhere ("my", "me").  There,
+        what a pet has, too (*category*), is the subject's; a job or a name is the user's in the record of a pet, and
+        nobody's in that of a person, who may be meant as well.
         """
         if self._scope is None or not self._me.isdisjoint(re.findall(r"[^\W\d_]+(?:['’]\w+)?", words.casefold())):
             return ME
-        return self._scope if self.last is not None and self.last.subject == self._scope.subject else None
+        here = self._scope if self.last is not None and self.last.subject == self._scope.subject else None
+        if category == "family":
+            return here if self.of_person else None  # "daughter Mia feeds her" in a dog's record
+        if not category or category in _BODILY:
+            return here
+        return None if self.of_person else ME
 
     def begins_with(self, sentence: str) -> MentionedPerson | None:
         """Return the person with whom *sentence* begins: "my daughter Mia", "Mia"; None where it begins otherwise."""

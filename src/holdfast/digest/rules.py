@@ -47,9 +47,8 @@ UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", 
 HIDDEN, _LETTER = "\u2588", "\ua66e"
 """A character of words that were blanked, and the letter that stands for it while a sentence is read."""
 
-_CHATTER = re.compile(
-    r"(?:,? (?:lol|ha(?:ha)+|lmao|tbh|ngl|smh|rofl|xd))+(?=\.?$)", re.IGNORECASE
-)  # behind a statement
+# Behind a statement.
+_CHATTER = re.compile(r"(?:,? (?:lol|ha(?:ha)+|lmao|tbh|ngl|smh|rofl|xd))+(?=\.?$)", re.IGNORECASE)
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 
 
@@ -539,10 +538,7 @@ def _who(
             return people.last, found.start()
         if work or not pattern.about_others or "elided" not in cues(piece.language):
             return work or ME, found.start()
-        person = people.implied(found[0])
-        if person is not ME and pattern.category == "family" and not people.of_person:
-            person = None  # "daughter Mia feeds her" in a dog's record
-        return person, found.start()
+        return people.implied(found[0], pattern.category), found.start()
     if work and words and words.strip().casefold() in ("we", "our"):
         return work, found.start("who")
     if words is None:
@@ -560,7 +556,7 @@ def _who(
 def _goes_on(
     piece: SentenceInMessage, people: Mentions, pattern: Pattern, found: re.Match[str]
 ) -> tuple[MentionedPerson | None, int]:
-    """Return the subject of "and takes 5 mg", which stands in the clause before, and where that begins."""
+    """Return the subject of "and takes 5 mg", which the clause before names, and where that clause begins."""
     rules = cues(piece.language)
 
     def before(cue: str) -> re.Match[str] | None:
