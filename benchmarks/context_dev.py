@@ -30,7 +30,7 @@ from recall_dev import Record, Remembered, as_message, moment, read
 from holdfast import Config, Memory, Message
 from holdfast.context.result import Context
 from holdfast.embed import default_embedder
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.render import parse_line
 
 COLUMNS = ("evidence", "all", "tokens", "used", "silent")

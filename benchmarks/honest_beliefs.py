@@ -14,7 +14,7 @@ import statistics
 from holdfast import Memory
 from holdfast.bench.beliefs import RATES, BeliefScores, HonestModel, run_story
 from holdfast.bench.stories import HALVES, Half, StoryTurn, write_story
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 
 def run(half: Half, seed: int, exchanges: int, *, honest: bool) -> tuple[BeliefScores, int]:

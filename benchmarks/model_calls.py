@@ -37,7 +37,7 @@ from holdfast.bench.model_calls import (
 )
 from holdfast.embed import default_embedder
 from holdfast.llm.protocol import Request
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.terms import count_tokens
 
 

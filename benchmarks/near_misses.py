@@ -25,7 +25,7 @@ import numpy as np
 from holdfast import Config, Memory, Message
 from holdfast.embed import default_embedder
 from holdfast.embed.protocol import Embedder
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 KINDS = ("own", "near")
 MESSAGES = 4  # of a conversation; the next one is three days later

@@ -36,7 +36,7 @@ from typing import Any
 from recorded import Recording, ReplayModel, load_recordings
 
 from holdfast import Config, Fact, Memory, Message
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.terms import terms
 
 START = datetime(2026, 3, 2, 18, 0, tzinfo=UTC)

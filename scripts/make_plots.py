@@ -20,7 +20,7 @@ from pathlib import Path
 
 from holdfast import Memory, Message, strategies
 from holdfast.bench.model_calls import FIRST_AT, ordinary_chat
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from holdfast.types import RollingSummary
 

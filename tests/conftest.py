@@ -20,8 +20,7 @@ from hypothesis import settings
 
 from holdfast import Config, Memory
 from holdfast.store import Store, open_store
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from tests import keeping
 
 # No deadline: how long an example takes says more about the machine's other work than about ours.

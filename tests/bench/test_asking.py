@@ -30,7 +30,7 @@ from holdfast.bench.retrieval import (
 )
 from holdfast.cli import main
 from holdfast.errors import Conflict
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 KILLED = """
 import os, signal, sys

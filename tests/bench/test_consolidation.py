@@ -10,7 +10,7 @@ from holdfast.bench.consolidation import Consolidation, fill, load_consolidation
 from holdfast.bench.datasets import BadData
 from holdfast.cli import main
 from holdfast.memory import Memory
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 STATEMENTS = [
     "The captain of the Otters is Maud Finch.",

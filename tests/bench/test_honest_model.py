@@ -7,7 +7,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.bench.beliefs import HonestModel, run_story
 from holdfast.bench.stories import write_story
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 EXCHANGES = 300
 

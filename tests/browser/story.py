@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast import Config, Memory
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 NOW = datetime(2026, 11, 2, 9, tzinfo=UTC)
 UNREADABLE = "unembeddable"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from holdfast import Config, Memory
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .looks import picture, sticks_out, violations
 from .served import Site, serve

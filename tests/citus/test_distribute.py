@@ -12,7 +12,7 @@ from holdfast.errors import BadInput, StoreError
 from holdfast.store import copy, distribute, initialize, open_store
 from holdfast.store.postgres.cluster import ALONE, by_column
 from holdfast.store.queries import tables
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.citus.conftest import APP, OWNER, SHARDS, Cluster
 from tests.postgres.test_row_security import a_day
 

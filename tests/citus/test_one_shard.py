@@ -12,7 +12,7 @@ from holdfast import Memory
 from holdfast.store import queries
 from holdfast.store.postgres.driver import of_org, statements, together
 from holdfast.store.queries import tables
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.citus.conftest import APP, Cluster
 from tests.postgres.test_plans import TOGETHER
 from tests.postgres.test_row_security import (  # noqa: F401  a fixture

@@ -10,8 +10,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.client import Client
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 
 @pytest.fixture(scope="module")

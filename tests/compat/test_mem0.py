@@ -13,7 +13,7 @@ from holdfast.compat import filters
 from holdfast.compat.mem0 import AsyncMemory, AsyncMemoryClient, MemoryClient, MemoryNotFoundError
 from holdfast.compat.mem0 import Memory as Mem0
 from holdfast.errors import BadInput, Conflict
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 TOLD = [
     {"role": "user", "content": "I am a vegetarian and I live in Lisbon."},

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Memory
 from holdfast.compat.zep import AsyncZep, Zep
 from holdfast.errors import BadInput, NotFound
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 TOLD = [
     {"role": "user", "name": "Ana", "content": "I am a vegetarian and I live in Lisbon.", "metadata": {"a": 1}},

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.render import parse_blocks
 from holdfast.text.terms import count_tokens
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import Config, Memory, strategies
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)

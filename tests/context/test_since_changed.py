@@ -7,7 +7,7 @@ import re
 import pytest
 
 from holdfast import Config, Memory, strategies
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 SUMMARY = "SUMMARY: Ana is vegetarian and lives in Lisbon. She plans a dinner.\nTHEMES: dinner\nCONCERNS: -\nACTIONS: -"

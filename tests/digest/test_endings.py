@@ -25,7 +25,7 @@ from holdfast.digest.grammar import (
 )
 from holdfast.digest.rules import extract_facts
 from holdfast.digest.second_look import KnownValue, known_values
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.types import Message
 
 CASES = tomllib.loads((Path(__file__).parent / "endings.toml").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from holdfast import Memory
 from holdfast.digest.mentions import subject_names
 from holdfast.digest.rules import extract_facts
 from holdfast.store import SubjectRow
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.types import Message
 
 CHATS = tomllib.loads((Path(__file__).parent / "subjects.toml").read_text(encoding="utf-8"))["chat"]

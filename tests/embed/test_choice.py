@@ -11,7 +11,7 @@ import pytest
 from holdfast import Memory, embed
 from holdfast.embed import RememberingEmbedder, fetch, files
 from holdfast.errors import ConfigError, FetchError
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 
 @pytest.fixture

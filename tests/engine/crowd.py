@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast import Config, Memory
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 CONFIG = Config(job_lease_ms=150, job_backoff_ms=0, workers=1)
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound
 from holdfast.store import ItemRow, ReadView
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests import keeping
 
 

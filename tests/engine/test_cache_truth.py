@@ -9,13 +9,13 @@ from functools import partial
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests import keeping
 
 WRITER = """
 import json, sys
 from holdfast import Memory, Config
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 with Memory(sys.argv[1], embedder=HashEmbedder(), config=Config(durable=False)) as memory:
     for line in sys.stdin:

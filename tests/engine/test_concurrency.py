@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from holdfast import Memory
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .crowd import assert_sound, ended, open_memory, settle, spawn, told
 

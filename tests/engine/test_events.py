@@ -8,7 +8,7 @@ import sys
 from holdfast import Config, Memory
 from holdfast.clock import to_ms
 from holdfast.scope import acting
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests import keeping
 
 WRITER = """

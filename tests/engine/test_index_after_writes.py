@@ -15,8 +15,7 @@ from holdfast.ingest.append import index_message
 from holdfast.recall import index
 from holdfast.store import Partition, ReadView, pack_words, writeview
 from holdfast.store.values import SEPARATOR
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from tests import keeping
 
 MONDAY = datetime(2024, 3, 4, 9, 0, tzinfo=UTC)

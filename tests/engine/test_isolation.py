@@ -26,8 +26,7 @@ from holdfast.errors import HoldfastError
 from holdfast.recall.index import IndexCache
 from holdfast.store import queries
 from holdfast.store.postgres import driver as postgres_driver
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 # Names that collide when they are joined, folded, stripped, normalised or used as patterns.
 NAMES = ["a", "ab", "b", "bc", "c", "A", "a ", " a", "a/b", "%", "_", "\u00e9", "e\u0301", "self", "default"]

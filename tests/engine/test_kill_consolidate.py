@@ -12,7 +12,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.reconcile import merging
 from holdfast.store import Store, WriteView
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests import keeping
 
 from .crowd import dying_at, ended, spawn, told

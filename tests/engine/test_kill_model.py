@@ -15,7 +15,7 @@ from holdfast import Config, Memory
 from holdfast.jobs import model_client, model_reader, summaries
 from holdfast.llm.protocol import Request
 from holdfast.store import Store, WriteView
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 

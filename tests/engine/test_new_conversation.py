@@ -10,7 +10,7 @@ import pytest
 from holdfast import Memory
 from holdfast.context.result import Context
 from holdfast.jobs import summaries
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 LIMPS = [
     ("Luna has been limping on her left front leg since Friday.", "I'm sorry. Is it swollen?"),

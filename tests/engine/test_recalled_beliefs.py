@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast import Config, Memory
 from holdfast.store import ReadView, rows
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 WORDS = "budget paint fence kettle garden sister Lisbon Porto weekend yesterday seven what when dog tall cold".split()
 

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.llm.protocol import Request
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 VISITS = {

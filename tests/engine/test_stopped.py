@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from holdfast import Config, Memory
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 
 class Stopped(HashEmbedder):

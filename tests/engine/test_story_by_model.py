@@ -9,7 +9,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer, ModelError, Request
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import Reply, ScriptedModel
 from holdfast.text.render import parse_blocks
 from holdfast.text.terms import count_tokens

@@ -14,7 +14,7 @@ from holdfast.context.result import Context
 from holdfast.recall import search
 from holdfast.scope import Scope
 from holdfast.store import ConsentRow, ReadView
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.terms import count_tokens
 from holdfast.types import Story, StoryLine
 

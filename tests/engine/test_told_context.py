@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import Config, Memory, Message
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.text.render import parse_line
 
 

@@ -9,7 +9,7 @@ from types import TracebackType
 from holdfast import Config, Memory
 from holdfast.llm import model
 from holdfast.reports import DigestReport
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import Answers, ModelServer
 from holdfast.types import Fact
 

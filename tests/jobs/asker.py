@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from holdfast import Config, Memory
 from holdfast.llm.protocol import Answer, ModelError, Request
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 
 class Local:

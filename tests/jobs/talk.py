@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import Config, Memory
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 TALK = [

@@ -52,3 +52,17 @@ def test_without_the_setting_the_assistant_states_nothing():
 
     assert facts == [("self", "lives_in", "Porto", "user")]
     assert model.requests("character") == []
+
+
+def test_what_the_character_said_in_other_endings_of_korean_is_its_own():
+    rows = "preference,,고양이를 무서워한다,0.95,,add,2,나는 고양이를 무서워해\nplan,plans_to,12월 3일 한강에 간다고 약속했다,0.9,,add,4,약속할게"
+    model = ScriptedModel({"character": [rows]})
+    with Memory(embedder=None, llm=model, config=Config(character_facts=True, economy=False)) as memory:
+        chat = memory.conversation("a", user="mina")
+        chat.record("나는 매운 음식을 잘 먹어.", "대단하다. 그리고 나는 고양이를 무서워해.")
+        chat.record("고양이를 무서워한다고? 12월 3일에 한강에 같이 가자. 약속해 줘.", "약속할게. 12월 3일, 한강.")
+        chat.end()
+        memory.digest()
+
+        own = {fact.text for fact in memory.user("mina").facts() if fact.subject == "assistant"}
+        assert own == {"고양이를 무서워한다", "계획: 12월 3일 한강에 간다고 약속했다."}

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.llm.protocol import Answer, ModelError
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 CHAT = ["How are you?", "Nice weather.", "ok", "haha", "really", "lol", "and you?", "hm", "fine", "right"]

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.llm.protocol import ModelError
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.terms import count_tokens
 

@@ -23,7 +23,7 @@ from holdfast import Config, Memory
 from holdfast.jobs.model_client import MINUTE_US, CallDeferred, KeyLimits, RateLimit, book, reserve, settle
 from holdfast.llm.protocol import ModelError
 from holdfast.store import RateRow
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .asker import Local
 

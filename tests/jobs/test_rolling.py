@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast import Config, Memory, strategies
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 SAYS = "They plan a trip from town to town."

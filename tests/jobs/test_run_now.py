@@ -7,7 +7,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import NotFound
 from holdfast.llm.protocol import ModelError
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast import Config, Memory
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 DAY = 86_400
 

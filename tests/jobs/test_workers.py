@@ -16,7 +16,7 @@ from holdfast.jobs.queue import Queue
 from holdfast.jobs.worker import Workers
 from holdfast.reports import DigestReport
 from holdfast.scope import Scope
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 
 class Chain:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.llm.prompts import SAFETY, load
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 

@@ -11,7 +11,7 @@ from holdfast.errors import BadInput, ConfigError, NotFound
 from holdfast.jobs.model_client import CallDeferred
 from holdfast.llm import Answer, BadAnswer, ModelError, Request
 from holdfast.scope import Scope
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 ANA = Scope("default", "default", "ana")
 START = datetime(2026, 3, 1, 22, tzinfo=UTC)

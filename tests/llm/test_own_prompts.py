@@ -7,7 +7,7 @@ import pytest
 from holdfast import Config, Memory, PromptVersion
 from holdfast.errors import BadInput, Conflict
 from holdfast.llm.prompts import SAFETY, load
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 from .moving import PHRASE, read, read_all

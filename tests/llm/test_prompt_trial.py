@@ -8,7 +8,7 @@ from holdfast import Config, Memory, Price
 from holdfast.errors import BadInput, ConfigError, Conflict, NotFound
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import BadAnswer
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 from .moving import PHRASE, read

@@ -9,7 +9,7 @@ import pytest
 from holdfast import Memory
 from holdfast.jobs.metrics import questions
 from holdfast.jobs.usage import count_used
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.types import Message
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)

@@ -10,7 +10,7 @@ from holdfast import Config, Memory
 from holdfast.cli import main
 from holdfast.errors import BadInput, ConfigError
 from holdfast.llm.protocol import ModelError
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 
 

@@ -19,7 +19,7 @@ from holdfast.errors import Conflict, StoreCorrupt, StoreError
 from holdfast.importers import backups
 from holdfast.store.postgres import backend as postgres_copying
 from holdfast.store.queries import tables
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import Lender
 

@@ -10,7 +10,7 @@ import pytest
 from holdfast import Memory, store
 from holdfast.errors import ConfigError, Conflict, StoreCorrupt, StoreError
 from holdfast.store import maintenance
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.postgres.lending import Lender
 
 ORGS = ("acme", "Zürich ; --", "日本")

@@ -14,7 +14,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import StoreError
 from holdfast.store.postgres.schema import APP, initialize
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.postgres.lending import Server
 
 CONFIG = Config(job_lease_ms=1_000, job_backoff_ms=0)

@@ -15,7 +15,7 @@ from holdfast import Memory
 from holdfast.reports import Report
 from holdfast.store import queries
 from holdfast.store.postgres import backend as postgres_health
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import TEMPLATE, Lender
 

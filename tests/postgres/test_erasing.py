@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Config, Memory, store
 from holdfast.errors import StoreError
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
 from tests.postgres.lending import Lender, Server
 from tests.privacy.looking import USER, asked, rows, standing, unasked

@@ -11,7 +11,7 @@ from holdfast import Memory
 from holdfast.errors import BadInput, HoldfastError
 from holdfast.store import Store, open_store
 from holdfast.store.postgres.driver import PsycopgDriver
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.rows import ANA, learn, say
 from tests.postgres.test_plans import TOGETHER
 from tests.postgres.test_row_security import a_day

@@ -28,7 +28,7 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import StoreReadOnly
 from holdfast.store.postgres.schema import APP, initialize
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.postgres.lending import Server
 from tests.server.test_serve import Running, start
 

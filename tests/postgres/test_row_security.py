@@ -18,7 +18,7 @@ from holdfast.errors import HoldfastError
 from holdfast.scope import Scope
 from holdfast.store import Store, open_store
 from holdfast.store.postgres.driver import PsycopgDriver, of_org, statements
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.postgres.lending import Lender
 
 OF_NOBODY = {"ledger_key", "add_ledger_key", "erasures", "add_erasure", "snapshot", "file_bytes"}

@@ -11,8 +11,7 @@ import pytest
 from holdfast import Memory
 from holdfast.errors import BadInput, NotFound
 from holdfast.store import Store
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.testing.model import ScriptedModel
 
 USER = "ana"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Config, Memory, with_memory
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from tests import keeping
 
 from .looking import USER, raw, rows

@@ -14,8 +14,7 @@ from holdfast.errors import NotFound
 from holdfast.privacy import forget
 from holdfast.store import ReadView, Store, WriteView, writeview
 from holdfast.store.queries import tables
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from tests import keeping
 
 from .looking import USER, answers, asked, raw, rows, standing, unasked, vector_bytes

@@ -10,8 +10,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.llm.protocol import Request
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 from tests import keeping

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput, Conflict
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.text.validate import MAX_META_DEPTH
 
 USER = "ana"

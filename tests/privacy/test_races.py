@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.jobs import facts, summaries, upkeep
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .looking import USER, rows
 

@@ -12,8 +12,7 @@ from holdfast import Config, Memory
 from holdfast.cli import main
 from holdfast.client import AsyncClient, Client
 from holdfast.errors import BadInput, NotFound
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from tests import keeping
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import Config, Conversation, Fact, Memory
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 USER = "ana"
 LINES = (

@@ -14,7 +14,7 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.errors import Conflict, NotFound
 from holdfast.llm.protocol import Request
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from tests.privacy.looking import USER, rows
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Config, Memory, Summary
 from holdfast.errors import BadInput, ConfigError, Conflict, NotFound
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .talks import USER, opened, walked
 

@@ -17,7 +17,7 @@ from holdfast.ingest.append import WorkSettings, append, prepare
 from holdfast.recall.search import search
 from holdfast.scope import SELF, Scope
 from holdfast.store import DocRow, WriteView, open_store, pack_words
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.rows import new_fact
 from holdfast.text.terms import terms
 from holdfast.types import Hit

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import BadInput
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from holdfast.embed import dequantize
 from holdfast.recall.index import Match
 from holdfast.recall.query import When
 from holdfast.recall.rank import DEFAULTS, RELEVANCE, RELEVANCE_BY_WORDS, best_of_part, days_match, idf
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.text.terms import (
     FIRST_PERSON,
     HAS_NUMBER,

@@ -17,7 +17,7 @@ from holdfast.recall.index import IndexCache
 from holdfast.recall.rank import FRAME_WORDS, frame_words, same_frame
 from holdfast.recall.search import explain_ranking, search_recent, worth_recalling
 from holdfast.scope import Scope
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .conftest import ANA, MONDAY
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from holdfast import Config, Memory
 from holdfast.llm.protocol import Request
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 

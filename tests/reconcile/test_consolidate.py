@@ -13,8 +13,7 @@ import pytest
 
 from holdfast import Fact, Memory
 from holdfast.reconcile.merging import joined_text
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 from .sentences import SEA, believed, opened, say
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast import Memory
 from holdfast.reconcile.compare import specifies
 from holdfast.reconcile.registry import as_number
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 AT = datetime(2026, 3, 20, 18, tzinfo=UTC)

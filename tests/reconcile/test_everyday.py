@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.digest.answers.fact_answers import attribute_sentence
+from holdfast.digest.answers.wording import attribute_sentence
+from holdfast.reconcile.registry import registry
 from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate
 
@@ -92,3 +93,50 @@ def test_an_attribute_reads_aloud_as_a_sentence(address, value, language, text):
     category, _, key = address.partition("/")
 
     assert attribute_sentence(category, key, value, language) == text
+
+
+@pytest.mark.parametrize(
+    ("address", "value", "language", "text"),
+    [
+        ("preference/likes", "매운 음식", "ko", "매운 음식을 좋아한다."),
+        ("preference/dislikes", "고수", "ko", "고수를 싫어한다."),
+        ("pets/pet_named", "나비", "ko", "나비라는 반려동물이 있다."),
+        ("pets/pet_named", "초롱", "ko", "초롱이라는 반려동물이 있다."),
+        ("plan/moving_to", "서울", "ko", "서울로 이사할 예정이다."),
+        ("plan/moving_to", "부산", "ko", "부산으로 이사할 예정이다."),
+        ("language/spoken", "영어", "ko", "영어를 한다."),
+        ("family/wife", "지은", "ko", "아내 이름은 지은."),
+        ("favorite/color", "초록", "ko", "제일 좋아하는 색: 초록."),
+        ("dietary/vegetarian", "true", "ko", "채식을 한다."),
+        ("identity/breed", "Beagle", "de", "Rasse: Beagle."),
+        ("health/smokes", "no", "de", "Raucht nicht."),
+        ("family/sister", "Lena", "de", "Die Schwester heißt Lena."),
+        ("family/sister", "zwei Schwestern, eine in Rom, eine in Kiel", "de", "Die Schwester: zwei Schwestern, eine in Rom, eine in Kiel."),
+        ("budget/max_eur", "65", "de", "Budget: 65 (max eur)."),
+        ("possession/drives", "un Seat", "es", "Conduce un Seat."),
+        ("work/works_since", "2020", "fr", "Y travaille depuis 2020."),
+        ("pets/has_pet", "un gatto", "it", "Ha un animale: un gatto."),
+        ("trip/going_to", "Recife", "pt", "Viaja para Recife."),
+        ("possession/owns", "自転車", "ja", "自転車を持っている。"),
+        ("home/lives_with", "两个朋友", "zh", "和两个朋友一起住。"),
+        ("health/smokes", "no", "en", "Does not smoke."),
+    ],
+)  # fmt: skip
+def test_an_attribute_is_worded_in_the_language_of_the_chat(address, value, language, text):
+    category, _, key = address.partition("/")
+
+    assert attribute_sentence(category, key, value, language) == text
+
+
+@pytest.mark.parametrize("language", ["de", "es", "fr", "it", "pt", "ko", "ja", "zh"])
+def test_no_attribute_that_a_model_is_shown_is_worded_in_english_elsewhere(language):
+    same = [
+        f"{name}/{key}"
+        for name, one in registry().categories.items()
+        for key, spec in one.keys.items()
+        if (value := "yes" if spec.type == "bool" else "x7")
+        and attribute_sentence(name, key, value, language) == attribute_sentence(name, key, value)
+        and not key.startswith("how_many_")
+    ]
+
+    assert set(same) <= {"life/happened", "health/operation"}  # its value is the sentence; "Operation" is German, too

@@ -17,7 +17,7 @@ from holdfast.embed import default_embedder
 from holdfast.llm.prompts import load
 from holdfast.llm.protocol import Answer, BadAnswer, ModelError, Request
 from holdfast.reconcile.compare import find_unfaithful, may_join
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 from holdfast.text.render import parse_blocks
 

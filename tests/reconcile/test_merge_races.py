@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Fact, Memory
 from holdfast.jobs import upkeep
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 from .sentences import SEA, opened, say
 

@@ -9,8 +9,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.errors import Conflict
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.testing.model import ScriptedModel
 
 

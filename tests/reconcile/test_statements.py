@@ -18,8 +18,7 @@ from holdfast.reconcile.learn import MatchHints, embed_sentences, learn
 from holdfast.reconcile.registry import registry
 from holdfast.scope import Scope
 from holdfast.store import Store, open_store
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.types import Candidate, Evidence, FactChange
 
 SCOPE = Scope("o", "b", "ana", "self", "a")

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from holdfast import Config, Memory
 from holdfast.errors import BadInput
 from holdfast.jobs import usage
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 DAY = 86_400
 TOWNS = ["Porto", "Lagos", "Faro", "Braga", "Evora", "Tomar", "Sintra", "Beja", "Elvas", "Viseu"]

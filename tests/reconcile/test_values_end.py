@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.reconcile.compare import whole_dose
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
 
 AT = datetime(2026, 3, 20, 18, tzinfo=UTC)

@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 from holdfast import Memory
 from holdfast.server.app import create_app
 from holdfast.server.settings import ServerSettings
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 BASE = "http://127.0.0.1:7800"
 Ask = Callable[..., TestClient]

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from holdfast import Memory
 from holdfast.server.app import create_app
 from holdfast.server.settings import ServerSettings
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .conftest import BASE
 from .test_roles import path_of

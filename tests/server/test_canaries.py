@@ -23,7 +23,7 @@ from holdfast.llm.protocol import ModelError, Request
 from holdfast.llm.sealing import MASTER, keyring
 from holdfast.server.app import create_app
 from holdfast.server.settings import ServerSettings
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.model import ModelServer, ServerAnswer, ServerRequest
 
 from .conftest import BASE

@@ -25,8 +25,7 @@ from schemathesis.checks import CHECKS
 from holdfast import Memory
 from holdfast.server.app import create_app, described
 from holdfast.server.schemas import NewMessage
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.text import validate
 
 # Left out: `positive_data_acceptance` (a cursor or an id that fits the document may still be none of ours),

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from holdfast import Config, Memory
 from holdfast.errors import StoreClosed
 from holdfast.server.metrics import Meters, serve_probes
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 SOURCE = Path(__file__).parent.parent.parent / "src"
 

@@ -13,7 +13,7 @@ from holdfast import Memory
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound
 from holdfast.server.app import create_app
 from holdfast.server.jobs import INTERRUPTED_REASON, MOST_OPEN, SILENT_S, Owner, Tasks
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 from .conftest import BASE
 

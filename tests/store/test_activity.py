@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import BadInput
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 
 def test_messages_of_ranges_are_counted_one_by_one_and_facts_by_hand_not_at_all() -> None:

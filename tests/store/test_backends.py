@@ -17,7 +17,7 @@ from holdfast.config import Config
 from holdfast.errors import BadInput, ConfigError, Conflict, HoldfastError, StoreClosed, StoreError
 from holdfast.scope import Scope
 from holdfast.store import Backend, Driver, Store, open_store, port, queries, register
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.store_contract import StoreContract
 
 T = TypeVar("T")

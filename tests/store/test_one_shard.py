@@ -21,7 +21,7 @@ from holdfast import Memory
 from holdfast.store import queries
 from holdfast.store.queries import tables
 from holdfast.store.sqlite.connection import ApswDriver
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 CUT = {table.name for table in tables() if "user_id" in table.key}
 ALONE = {

@@ -23,7 +23,7 @@ from holdfast.store.maintenance import line_of
 from holdfast.store.port import Table
 from holdfast.store.postgres.schema import BOOK, migrations
 from holdfast.store.queries import tables_of
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 FIRST_SQL = queries.migrations("sqlite")
 SECOND_SQL = (

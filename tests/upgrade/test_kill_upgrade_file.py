@@ -16,7 +16,7 @@ from holdfast.errors import StoreTooNew
 from holdfast.store.queries import tables
 from holdfast.store.sqlite import backend as sqlite_file
 from holdfast.store.sqlite.backend import open_file
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.upgrade.old import (
     MANY,
     Kill,

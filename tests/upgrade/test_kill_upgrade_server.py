@@ -18,7 +18,7 @@ from holdfast.store.port import Table
 from holdfast.store.postgres import schema
 from holdfast.store.postgres.driver import Connection, connect
 from holdfast.store.queries import tables
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from tests.postgres.lending import Lender, Server
 from tests.upgrade.old import (
     MANY,

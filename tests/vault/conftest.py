@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Config, Memory
 from holdfast.llm.sealing import MASTER, MASTER_FILE
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 
 MASTER_KEY = "q0vJ2l3mT8x1bXWkZ6h9sYc4nE7uRfGp5aDiOoLtKzI="
 OTHER_MASTER_KEY = "7f" + "3a9c41d6e25b80f7" * 3 + "0b8e4d2c6a1f9357"[:14]

@@ -10,8 +10,7 @@ import pytest
 from holdfast import Budget, Config, Memory
 from holdfast.errors import BadInput, ConfigError, EndpointRefused, NotFound, VaultLocked
 from holdfast.llm.sealing import MASTER
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 from holdfast.testing.model import ModelServer, ScriptedModel, ServerAnswer
 from holdfast.types import Secret
 

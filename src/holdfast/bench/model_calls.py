@@ -21,7 +21,7 @@ from ..digest import rules
 from ..embed.protocol import Embedder
 from ..llm.protocol import Answer, Request
 from ..memory import Memory
-from ..testing.clock import FakeClock
+from ..testing.fakes import FakeClock
 from ..text.render import parse_blocks
 from ..text.terms import count_tokens
 from ..types import Message

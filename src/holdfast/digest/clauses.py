@@ -19,7 +19,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ..text import expression
-from ..text.render import with_article
+from ..text.render import well_formed
 from ..types import Modality
 from .authorship import BLANK
 from .grammar import PatternLanguage
@@ -197,7 +197,7 @@ class ClauseReader:
                 shown = words.lower() if category in ("dietary", "allergy") else words
                 yield ListedValue(
                     category, key.replace("{}", shown.replace(" ", "_")), "true" if category == "dietary" else words,
-                    with_article(sentence.replace("{}", shown)), one.start("label"), one.start("value") + value.end(),
+                    well_formed(sentence.replace("{}", shown)), one.start("label"), one.start("value") + value.end(),
                 )  # fmt: skip
 
     def is_verb(self, word: str) -> bool:

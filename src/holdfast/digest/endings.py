@@ -17,7 +17,7 @@ from typing import Any
 
 from ..scope import SELF
 from ..text.dates import with_date
-from ..text.render import with_article
+from ..text.render import well_formed
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Message
@@ -794,7 +794,7 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
                 continue
             if reading.means(match.start(), new.end):
                 found = reading.state(
-                    (match.start(), new.end), one, new.value, with_article(slot[1].replace("{}", new.value))
+                    (match.start(), new.end), one, new.value, well_formed(slot[1].replace("{}", new.value))
                 )
                 return replace(found, key=new.value, value="true") if one.category == "dietary" else found
     return None

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from ..scope import SELF
 from ..text.dates import TimeSpan, dated, find_times, with_date
-from ..text.render import with_article
+from ..text.render import well_formed
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
@@ -637,7 +637,7 @@ def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
         return str(getattr(value, hole[2] or "value"))
 
     text = re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
-    return with_article(text)
+    return well_formed(text)
 
 
 def _candidate(

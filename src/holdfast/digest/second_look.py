@@ -124,7 +124,7 @@ _NO_THING = frozenset(
 _UNITS = (
     "mg g kg mcg µg ug ml l cl dl iu mmol km m cm mm mi mile ft feet inch lb lbs oz pound stone percent eur euro usd dollar gbp chf "
     "hour minute week month year day time o'clock am pm uhr h min s sec second tablet pill drop year-old "
-    "since until till ago seit bis desde hasta hace depuis jusque desde até fa"
+    "since until till ago seit bis desde hasta hace depuis jusque desde até fa 한다고 했다고 는다고 간다고 라고 있다 없다 이다 된다 에게 에서 으로 하고 하기 해서 려고"
 )
 
 
@@ -165,12 +165,8 @@ def _answers_wish(candidate: Candidate, message: Message) -> bool:
     """Whether a sentence says that the user does not do what another wants, and the next words say so."""
     if candidate.kind == "attribute" or not _NEGATED.search(candidate.text):
         return False
-    spans = split_sentences(message.content)
-    touched = [
-        at
-        for at, span in enumerate(spans)
-        if span.start < candidate.start + len(candidate.quote) and span.end > candidate.start
-    ]
+    spans, end = split_sentences(message.content), candidate.start + len(candidate.quote)
+    touched = [at for at, span in enumerate(spans) if span.start < end and span.end > candidate.start]
     after = spans[touched[0] + 1 : touched[0] + 2] if touched else []
     return any(_NO_WAY.match(span.of(message.content)) for span in after)
 
@@ -219,7 +215,7 @@ def _from_others(
     if neutral_terms() & terms_of(message.content) or stated_numbers(message):  # "they moved it to thurs" names a date
         said -= frozenset[str]().union(*map(terms_of, _STAMP.findall(candidate.value)))
     said -= {term for term in said if (clock := _CLOCK.fullmatch(term)) and int(clock[1]) in stated}
-    said -= {term for term in said if _runs_in(term, message.content)}
+    said -= {term for term in said if _runs_in(term, message.content, candidate.value or candidate.text)}
     if not said:
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
@@ -252,12 +248,13 @@ def _asked_terms(window: Sequence[Message], code: str | None) -> frozenset[str]:
     return frozenset[str]().union(*(terms_of(one) for one in sentences if "?" in one or "？" in one))
 
 
-def _runs_in(term: str, content: str) -> bool:
-    """Whether a word written without spaces is among the user's own words: 妈妈 of 我妈, 猫 of 我和猫."""
+def _runs_in(term: str, content: str, claim: str) -> bool:
+    """Whether a word written without spaces is among the user's own words: 妈妈 of 我妈, 猫 of 我和猫, 무서워한다 of 무서워해."""
     if ord(term[0]) < _WIDE:
         return False
-    own = masked(content)
-    return term in own or (len(term) == 2 and term[0] == term[1] and term[0] in own)
+    own, korean = masked(content), "가" <= term[0] <= "힣"
+    inflected = korean and any(word[:2] in own for word in claim.split() if len(word) > 2 and term in word)
+    return term in own or inflected or (len(term) == 2 and term[0] == term[1] and term[0] in own)
 
 
 def _root(term: str) -> str:

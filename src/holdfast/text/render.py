@@ -114,8 +114,53 @@ _NO_ARTICLE = expression(
 _VOWEL = expression(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir)", re.IGNORECASE)
 
 
-def with_article(text: str) -> str:
-    """Return an English sentence with the right article before a job or a relation: "Works as a nurse.", "Has an aunt."."""
+# A particle of Korean as a template spells it: the form after a consonant, and the one after a vowel in brackets, or what stands after a consonant alone.
+_PARTICLE = expression(
+    r"(?<=[가-힣0-9])(?:을\(를\)|이\(가\)|와\(과\)|\((?:이|으)\)|(?<=[가-힣])[을를](?= (?:한다|배우|연주))|이(?=다\.$))"
+)
+_AFTER_VOWEL = {
+    "을(를)": "를",
+    "이(가)": "가",
+    "와(과)": "와",
+    "(이)": "",
+    "(으)": "",
+    "을": "를",
+    "를": "를",
+    "이": "",
+}
+_AFTER_CONSONANT = {
+    "을(를)": "을",
+    "이(가)": "이",
+    "와(과)": "과",
+    "(이)": "이",
+    "(으)": "으",
+    "을": "을",
+    "를": "을",
+    "이": "이",
+}
+
+
+def well_formed(text: str) -> str:
+    """Return a sentence with the article or particles that its words take: "Works as a nurse.", "커피를 좋아한다."."""
+    if "(" in text or text.endswith(("다.", "함.")):
+        text = _PARTICLE.sub(_particle, text)
+    return _with_article(text)
+
+
+def _particle(found: re.Match[str]) -> str:
+    """Return the form of a particle that goes with the syllable or digit before it."""
+    before = found.string[found.start() - 1]
+    if before.isdigit():
+        consonant, liquid = before in "013678", before in "178"
+    else:
+        consonant, liquid = (final := (ord(before) - 0xAC00) % 28) > 0, final == 8
+    if found[0] == "(으)" and liquid:  # "서울로"
+        return ""
+    return (_AFTER_CONSONANT if consonant else _AFTER_VOWEL)[found[0]]
+
+
+def _with_article(text: str) -> str:
+    """Return an English sentence with the right article before a job or a relation: "Has an aunt."."""
     if text.startswith("Is a ") and _VOWEL.match(text[5:]):
         return f"Is an {text[5:]}"  # "Is an old labrador."
     if not text.startswith(("Works as ", "Has a ")):

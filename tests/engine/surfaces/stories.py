@@ -17,7 +17,7 @@ import httpx
 import mcp
 from mcp.client.streamable_http import streamable_http_client
 
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from tests import keeping
 
 CHAT = "web-42"

@@ -19,7 +19,7 @@ from holdfast import AsyncMemory, Memory
 from holdfast.cli import main
 from holdfast.client import AsyncClient, Client
 from holdfast.server.app import create_app
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 from tests import keeping
 
 from ..elsewhere import Blocking

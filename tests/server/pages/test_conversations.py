@@ -14,7 +14,7 @@ from holdfast import Memory
 from holdfast.jobs.rebuild import Rebuilder
 from holdfast.server.app import create_app
 from holdfast.server.pages import conversations
-from holdfast.testing.embedder import HashEmbedder
+from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.model import ScriptedModel
 
 from ..conftest import BASE

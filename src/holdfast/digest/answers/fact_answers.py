@@ -16,7 +16,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Literal, get_args
 
 from ...clock import to_ms
@@ -24,7 +23,6 @@ from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
 from ...text import expression
 from ...text.dates import COUNTS_ON, dated, find_times, has_guessed_year
-from ...text.render import with_article
 from ...text.sentences import split_sentences
 from ...text.terms import language_of, likely_languages, terms
 from ...text.validate import replace_unstorable
@@ -34,6 +32,7 @@ from ..grounding import in_other_language, locate_number, locate_quote, verify_t
 from ..mentions import UNIQUE, SubjectNames, subject_name, without_owner
 from ..second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
+from .wording import attribute_sentence
 
 MEASURED = frozenset(
     {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
@@ -662,113 +661,6 @@ def _name(cell: str) -> str:
 def _statement_category(name: str) -> str:
     known = {"behavioural": "behavioral", "behavior": "behavioral", "preferences": "preference", "tech": "technical"}
     return known.get(name, name)
-
-
-# The sentence of an attribute, by key or by category and key, where the rules of English read no such fact.
-SENTENCES = {
-    "breed": "Is a {value}.", "species": "Is a {value}.", "married_since": "Married since {value}.", "gender": "Gender: {value}.",
-    "housing": "Housing: {value}.", "lives_there_since": "Has lived there since {value}.", "works_in_city": "Works in {value}.",
-    "works_since": "Has worked there since {value}.", "works_from": "Works from {value}.", "worked_as": "Used to work as {value}.",
-    "worked_at": "Used to work at {value}.", "side_job": "Has a side job: {value}.", "retired_since": "Retired since {value}.",
-    "education/year": "Is in {value}.", "exam": "Has an exam: {value}.", "intolerant_to": "Cannot tolerate {value}.",
-    "due_date": "Due date: {value}.", "happened": "{value}.", "moving_to": "Is moving to {value}.", "saving_for": "Is saving for {value}.",
-    "going_to": "Is travelling to {value}.", "starts_on": "The trip starts on {value}.", "ends_on": "The trip ends on {value}.",
-    "length_days": "The trip lasts {value} days.", "stays_at": "Stays at {value}.", "travels_with": "Travels with {value}.",
-    "travels_by": "Travels by {value}.", "supports": "Supports {value}.", "member_of": "Is a member of {value}.",
-    "volunteers": "Volunteers at {value}.", "reply_tone": "Wants replies in this tone: {value}.",
-    "reply_length": "Wants replies of this length: {value}.", "reply_format": "Wants replies in this form: {value}.", "rent": "Pays {value} rent.",
-    "has_saved": "Has saved {value}.", "bank": "Has an account at {value}.", "emergency_contact": "Emergency contact: {value}.",
-    "uses_database": "Uses {value} as database.", "uses_framework": "Uses {value} as framework.", "uses_language": "Programs in {value}.",
-    "uses_software": "Uses {value}.", "uses_tool": "Uses {value}.", "uses_os": "Uses {value} as operating system.",
-    "operation": "Operation: {value}.", "therapy": "Therapy: {value}.", "health/wears": "Wears {value}.",
-}  # fmt: skip
-_TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
-_PEOPLE = frozenset({"family", "social", "friend", "contact"})
-_RELATION = expression(
-    r"(?:wife|husband|partner|friend|spouse|fianc\S+|mother|father|mom|dad|daughter|son|child|baby|sister|brother|in_law|aunt|uncle|cousin|niece|nephew"
-    r"|mate|ex|colleague|manager|mentor|neighbou?r|boss)$"
-)
-_OWN_VERB = expression(
-    r"(?:can['’]?t|cannot|does ?n[o'’]t|is|has|had|gets?|feels?|needs?) |[a-z]{2,}s (?:an?|the|his|her|their|my|at|in|for|on|with|every|each|up|all|most)\b"
-)
-_HABIT_VERB = expression(
-    r"(?!(?:pilates|aerobics|athletics|gymnastics|darts|tennis|weights|sports|games|crafts|classes|lessons|press-ups|push-ups|sit-ups|laps|stairs)\b)[a-z]{3,}(?<!s)s (?:[A-Z\d]|maybe|about|around|roughly|some|no)"
-)
-_AILING = expression(r"(?:(?:left|right|lower|upper) )?[a-z]+ (?:a bit|a little|slightly|quite|very|really|still) ")
-_STATE = expression(
-    r"(?:\w+ly )?(?:deaf|blind|mute|lame|obese|bipolar|pregnant|\w+-blind|(?!colic|panic|clinic)\w+(?:ic|sick))",
-    re.IGNORECASE,
-)
-_YEAR_NAME = expression(
-    r"(?:freshman|sophomore|junior|senior|(?:first|second|third|fourth|final)[- ]year student)", re.I
-)
-_TO_NOUN = expression(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
-_COUNTED = expression(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.I)
-
-
-@cache
-def sentences_of(code: str) -> Mapping[tuple[str, str], str]:
-    """Return how the rules of a language word an attribute, by its address, with ``{value}`` for its value."""
-    rules = load_language(code)
-    found: dict[tuple[str, str], str] = {}
-    for one in rules.patterns if rules else ():
-        slots = re.findall(r"\{[^}]*\}", one.text)
-        if one.kind == "attribute" and one.op == "assert" and slots == [one.value] and "{" not in one.key:
-            found.setdefault((one.category, one.key), one.text.replace(one.value, "{value}"))
-    return found
-
-
-def attribute_sentence(category: str, key: str, value: str, code: str = "en") -> str:
-    """Format an attribute as a sentence, in a language whose rules know such facts: ``Lives in Lisbon.``, ``Smokes: no.``"""
-    words, value = key.replace("_", " "), value.strip().rstrip(".")
-    if value.lower() in ("true", "yes", "false", "no"):
-        text = words if value.lower() in ("true", "yes") else f"{words}: no"
-    else:
-        text = _worded(category, key, value, code)
-    text = with_article(text[:1].upper() + text[1:]) if code == "en" else text[:1].upper() + text[1:]
-    return text if text.endswith((".", "!", "?", "。")) else text + "."
-
-
-def _worded(category: str, key: str, value: str, code: str) -> str:
-    """Return the words of an attribute of any value but yes and no."""
-    words = key.replace("_", " ")
-    own = sentences_of(code).get((category, key), "") if code != "en" else ""
-    if category in _TITLED and key not in SENTENCES:
-        return f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
-    if category == "budget":
-        return f"budget ({words}): {value}"
-    if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and not own and _RELATION.search(key):
-        named = not value[:1].islower() or " " not in value
-        return f"has a {words} called {value}" if named and len(value) <= 60 else f"{words}: {value}"
-    known = (
-        own
-        or SENTENCES.get(f"{category}/{key}", "")
-        or SENTENCES.get(key, "")
-        or sentences_of("en").get((category, key), "")
-    )
-    own_verb = _OWN_VERB.match(value) or (key in ("does", "works_out") and _HABIT_VERB.match(value))
-    if own_verb and key not in ("has", "plays", "owns"):
-        return value  # "runs a small bike shop" is a sentence already
-    if key == "has_condition" and _AILING.match(value):
-        return f"health: {value}"
-    if key == "has_condition" and _STATE.fullmatch(value):
-        return f"is {value}"
-    if key == "year" and _YEAR_NAME.fullmatch(value):
-        return f"is a {value}"
-    if key == "does" and value.split()[0].endswith("ing"):
-        return f"{'hobby' if category == 'hobby' else 'regularly'}: {value}"
-    if key == "has" and category == "family":
-        several = value.split()[0].endswith("s") or _COUNTED.match(value)
-        return f"has {value}" if several else f"has {'an' if value[0] in 'aeiouAEIOU' else 'a'} {value}"
-    if key == "has_pet" and (code != "en" or _COUNTED.match(value)):
-        return f"has {value}" if code == "en" else f"pet: {value}"
-    if key in ("plans_to", "wants_to") and not own and _TO_NOUN.match(value):
-        return f"{words.split()[0]}: {value}"
-    spoken = frozenset(re.findall(r"\w{3,}", known.replace("{value}", "").casefold()))
-    if known and not spoken & frozenset(re.findall(r"\w{3,}", value.casefold())):
-        return known.replace("{value}", value)
-    verb = words.split()[0].endswith("s") and not words.split()[0].endswith("ss")
-    return f"{words} {value}" if verb and not known else f"{words}: {value}"
 
 
 def _day_after(value: str, message: Message) -> int | None:

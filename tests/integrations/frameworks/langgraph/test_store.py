@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 
 from holdfast import Memory
 from holdfast.integrations.langgraph import HoldfastStore
-from holdfast.testing.clock import FakeClock
+from holdfast.testing.fakes import FakeClock
 
 
 def letters(texts):

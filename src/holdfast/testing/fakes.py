@@ -1,15 +1,47 @@
-"""An embedder for tests: no model, no file, microseconds a text, the same vectors on every machine."""
+"""
+A clock and an embedder for tests.
+
+The clock moves only by command.  The embedder needs no model and no file, takes microseconds a text, and gives the same
+vectors on every machine.
+"""
 
 from __future__ import annotations
 
 import re
+import threading
 import zlib
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..embed import Thresholds
+
+
+class FakeClock:
+    """
+    Call it for the time, as an aware ``datetime``; ``advance`` moves it, backwards too.
+
+    It does not move otherwise, so a test decides when things happen.
+    """
+
+    def __init__(self, start: datetime = datetime(2026, 1, 5, 9, tzinfo=UTC)) -> None:
+        if start.tzinfo is None:
+            raise ValueError("a clock needs a start with a time zone")
+        self._now = start
+        self._lock = threading.Lock()
+
+    def __call__(self) -> datetime:
+        with self._lock:
+            return self._now
+
+    def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> datetime:
+        """Move by the sum of the arguments, and return the new time."""
+        with self._lock:
+            self._now += timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+            return self._now
+
 
 _WORD = re.compile(r"[^\W_]+")
 
