@@ -6,7 +6,6 @@ import pytest
 
 from holdfast.digest.answers.wording import attribute_sentence
 from holdfast.reconcile.registry import registry
-from holdfast.reconcile.registry import registry
 from holdfast.types import Candidate
 
 EVERYDAY = """
