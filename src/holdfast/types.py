@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, time
 from typing import Any, Literal, NoReturn, Protocol, get_args
 
 from .errors import ConfigError
@@ -235,6 +235,21 @@ class Fact:
     def live(self) -> bool:
         """Whether it is believed now."""
         return self.valid_to is None
+
+    @property
+    def dated(self) -> tuple[Literal["since", "as of", "on"], str]:
+        """
+        Say how its day is to be read, and the day, month, or year (ISO).
+
+        ``since`` where the user named the time, which then begins at midnight ("since 2020": the first of a month or
+        year stands for all of it); ``on`` for an event; ``as of`` the day on which a state was told.
+        """
+        day = self.valid_from.date().isoformat()
+        if self.kind == "episode" or self.lifetime == "event":
+            return "on", day
+        if self.valid_from.time() != time.min:
+            return "as of", day
+        return "since", day.removesuffix("-01").removesuffix("-01")
 
     @property
     def aliases(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from ..types import Evidence
 from .lookup import load_messages
 from .options import UserOptions
 from .output import BAD, CHANGED, GOOD, NAME, QUIET, STRONG, Piece, Screen, cells
-from .terminal import count, count_all, day, days, fact_label, fact_value, minute, one_line, safe, valid_time
+from .terminal import count, count_all, dated, day, days, fact_label, fact_value, minute, one_line, safe, valid_time
 
 if TYPE_CHECKING:
     from ..context.result import Context, LeftOut
@@ -153,8 +153,8 @@ def _fact_note(fact: Fact, past: list[Fact]) -> Piece:
     if any(old.ended_because == "replaced" for old in past):
         return (f"replaced on {day(fact.valid_from)}", CHANGED)
     if fact.confirmations:
-        return (f"since {day(fact.valid_from)}, said {fact.confirmations + 1} times", QUIET)
-    return (f"since {day(fact.valid_from)}", QUIET)
+        return (f"{dated(fact)}, said {fact.confirmations + 1} times", QUIET)
+    return (dated(fact), QUIET)
 
 
 def _flat(text: str) -> str:

@@ -190,6 +190,13 @@ def days(first: datetime | None, last: datetime | None) -> str:
     return f"{start[:-5] if first.year == last.year else start} – {day(last)}"
 
 
+def dated(fact: Fact) -> str:
+    """Format ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026``, or ``on 14 Mar 2026``."""
+    said, when = fact.dated
+    year, _, rest = when.partition("-")
+    return f"{said} {day(fact.valid_from) if '-' in rest else f'{_MONTHS[int(rest) - 1]} {year}' if rest else year}"
+
+
 def valid_time(fact: Fact) -> str:
     """Format ``14 Mar 2026 → now``, with the time of day where both ends are on the same day."""
     if fact.valid_to is None:

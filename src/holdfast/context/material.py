@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, time
+from datetime import date
 from typing import Any, Literal, TypeVar
 
 from ..scope import SELF
@@ -157,17 +157,9 @@ def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
 
 
 def _when(fact: Fact) -> str:
-    """
-    Return the day of a fact: "since 2026-03-05" where the user said so, and "as of" the day on which a state was told.
-
-    A day that was said begins at midnight.  The first of a month or year stands for all of it: "since 2020".
-    """
-    day = fact.valid_from.date().isoformat()
-    if fact.lifetime != "state" or fact.kind == "episode":
-        return day
-    if fact.valid_from.time() != time.min:
-        return f"as of {day}"
-    return f"since {day.removesuffix('-01').removesuffix('-01')}"
+    """Return the day of a fact: "since 2020", "as of 2026-03-05"; the bare day of what passes or happened."""
+    said, day = fact.dated
+    return f"{said} {day}" if fact.lifetime == "state" and said != "on" else fact.valid_from.date().isoformat()
 
 
 def _why(fact: Fact) -> str:

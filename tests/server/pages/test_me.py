@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from dataclasses import replace
+from datetime import UTC, datetime
 from html import unescape
 
 import pytest
@@ -491,3 +492,26 @@ def test_nobody_decides_for_another(asked, memory, sign_in):
     assert page.status_code == 200
     assert waiting(asked) == ids
     assert "Porto" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", ["since 2020", "since March 2026", "as of 5 March 2026"]),
+        ("de", ["seit 2020", "seit März 2026", "Stand: 5. März 2026"]),
+        ("es", ["desde 2020", "desde marzo de 2026", "dicho el 5 de marzo de 2026"]),
+        ("ko", ["2020년부터", "2026년 3월부터", "2026년 3월 5일 기준"]),
+        ("ar", ["منذ 2020", "منذ مارس 2026", "بحسب ما قيل في 5 مارس 2026"]),
+    ],
+)
+def test_since_is_said_only_of_a_time_that_the_user_named(memory, language, said):
+    chat = memory.conversation("c", user="ana")
+    at = datetime(2026, 3, 5, 18, tzinfo=UTC)
+    chat.record("I have lived in Lisbon since 2020.", at=at)
+    chat.record("I have worked at Bosch since March 2026.", at=at)
+    chat.record("I'm allergic to nuts.", at=at)
+    texts = load_texts("me", language)
+
+    dated = {fact.category: texts.dated(fact) for fact in memory.user("ana").facts()}
+
+    assert [dated["home"], dated["work"], dated["allergy"]] == said

@@ -48,7 +48,7 @@ from starlette.types import Scope
 
 from ...errors import BadInput
 from ...text.validate import replace_unstorable
-from ...types import ApiKey
+from ...types import ApiKey, Fact
 from ..routing import in_shape
 from .workbench.markdown import render_markdown
 
@@ -337,6 +337,13 @@ def _format_time(at: datetime | None, form: str = "long") -> str:
     return f"{utc.day} {utc:%b}{year}, {utc:%H:%M}"
 
 
+def _format_dated(fact: Fact) -> str:
+    """Format as ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026``, or ``on 14 Mar 2026``."""
+    said, when = fact.dated
+    form = ("%Y", "%b %Y", "%-d %b %Y")[when.count("-")]
+    return f"{said} {fact.valid_from:{form}}"
+
+
 def format_ago(at: datetime | None) -> str:
     """Format as ``5 min ago`` or ``3 d ago``; as ``14 Mar 2026`` after a month, and what lies ahead as well."""
     if at is None:
@@ -365,7 +372,9 @@ _templates = Environment(
     lstrip_blocks=True,
 )
 _templates.globals.update(static=_static_address, link=link, scope_query=scope_query)
-_templates.filters.update(when=_format_time, count=_format_count, ago=format_ago, markdown=render_markdown)
+_templates.filters.update(
+    when=_format_time, dated=_format_dated, count=_format_count, ago=format_ago, markdown=render_markdown
+)
 
 
 def format_percent(number: float) -> str:

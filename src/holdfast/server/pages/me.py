@@ -746,12 +746,17 @@ class Texts:
         """Return the categories that have a title, in the order shown."""
         return list(self._texts["topics"])
 
-    def day(self, at: datetime | None) -> str:
-        """Format as ``4 March 2026``."""
-        if at is None:
-            return ""
-        utc = at.astimezone(UTC)
-        return self("day", day=utc.day, month=self._texts["months"][utc.month - 1], year=utc.year)
+    def day(self, at: datetime | None, precision: str = "day") -> str:
+        """Format as ``4 March 2026``, ``March 2026``, or ``2026``."""
+        utc = at.astimezone(UTC) if at else None
+        return self(precision, day=utc.day, month=self._texts["months"][utc.month - 1], year=utc.year) if utc else ""
+
+    def dated(self, fact: Fact) -> str:
+        """Say since when a fact holds, or when it was told or happened (`Fact.dated`)."""
+        said, day = fact.dated
+        precision = ("year", "month", "day")[day.count("-")]
+        name = "since_part" if precision != "day" else said.replace(" ", "_")
+        return self(f"facts.{name}", day=self.day(fact.valid_from, precision))
 
     def receipt(self, receipt: ErasureReceipt) -> list[str]:
         """Describe an erasure in sentences."""
