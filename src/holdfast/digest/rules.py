@@ -531,8 +531,8 @@ def _who(
     """Return the subject of the match, and where the words to judge begin."""
     words = found.groupdict().get("who")
     work = people.of_work() if pattern.category == "tech" else None
-    if pattern.needs == "patient":
-        return people.patient(), found.start()
+    if pattern.needs in ("patient", "work"):
+        return people.patient() if pattern.needs == "patient" else people.of_work(), found.start()
     if words is None and "who" not in found.re.groupindex:
         if pattern.needs == "other":
             return people.last, found.start()
