@@ -49,6 +49,8 @@ HIDDEN, _LETTER = "\u2588", "\ua66e"
 
 # Behind a statement.
 _CHATTER = re.compile(r"(?:,? (?:lol|ha(?:ha)+|lmao|tbh|ngl|smh|rofl|xd))+(?=\.?$)", re.IGNORECASE)
+# Where or what for, which is no fact beside what it is said of.
+_WHERE = re.compile(r"\W*(?:at|for|from|in) (?:work|home|(?:my|our) job|the office|fun)\W*", re.IGNORECASE)
 _CAPITAL = re.compile(r"[A-ZÀ-Þ]")
 
 
@@ -322,6 +324,8 @@ def _read_clauses(piece: SentenceInMessage, people: Mentions, read: Sequence[Can
             continue
         words = piece.text[clause.start : clause.end]
         if BLANK in words or _LETTER in words or (clause.person.is_self and people.implied(words) is not ME):
+            continue
+        if any(_WHERE.fullmatch(words.replace(piece.text[start:end], "", 1)) for start, end in taken):
             continue
         found.append(_stated(piece, clause))
     return found
