@@ -721,9 +721,9 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
 
 def _negates(a: Sense, b: Sense) -> bool:
     """ "I don't like my job" after "I like my job"; "I hate it" after "I love it"."""
-    core = _core_stems(a.sequence)
-    same_else = a.numbers == b.numbers and a.names == b.names and a.marks == b.marks
-    return a.negated != b.negated and same_else and bool(core) and core == _core_stems(b.sequence)
+    same_else = (a.numbers, a.names, a.marks) == (b.numbers, b.names, b.marks)
+    core = _core_stems(a.sequence) if same_else and a.negated != b.negated else ()
+    return bool(core) and core == _core_stems(b.sequence)
 
 
 def _other_number(text: str, a: Sense, old: str, b: Sense) -> bool:
@@ -748,9 +748,9 @@ def _states_number(text: str) -> bool:
 
 def _says_stopped(text: str, a: Sense, b: Sense) -> bool:
     """ "I stopped smoking" after "I smoke"; "I no longer work at the bank" after "I work at the bank as a clerk"."""
-    what, was = _core_stems(a.sequence), _core_stems(b.sequence)
-    ended = a.negated and not b.negated and _ENDED.search(text) is not None and "time:past" not in b.marks
-    return ended and len(what) > 1 and was[: len(what)] == what and a.names <= b.names and not b.numbers
+    ended = a.negated and not (b.negated or b.numbers or "time:past" in b.marks) and _ENDED.search(text)
+    what = _core_stems(a.sequence) if ended else ()
+    return len(what) > 1 and _core_stems(b.sequence)[: len(what)] == what and a.names <= b.names
 
 
 # "We moved the logs to Elastic" ends "The logs are in Loki".
