@@ -114,7 +114,7 @@ _STREET = expression(
 )
 # The thing that a sentence in the third person is about: "inhaler" in "Uses a blue inhaler."
 _OBJECT = expression(
-    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|training for|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
+    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|(?:training|studying|preparing|looking|applying) for|renovating|building|painting|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
     r"(?:(?:the|an?|their|some|another|one|two|three) )*(?P<thing>[\w'-]+(?: (?!(?:in|on|at|for|to|with|of|from|every|each|called|named|and|or|that|who|which|since|because|but|when|while|by|near|after|before|during|about|is|are|was|has|as|once|twice|again|now|also|very|really|regularly)\b)[\w'-]+){0,3})",
 )
 _NO_THING = frozenset(
@@ -723,6 +723,8 @@ class KnownValue:
             found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
         if (self.category in _BRANDS or self.key == "lives_with") and " " in words:  # "girlfriend Noor"
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
+        if self.category == "goal" and len(last := words.split()[-1]) > _LEAST_CHARS and last.lower() not in _NO_THING:
+            found.append(last)  # "the bike" of "a new bike"
         if self.category == "appointment":
             kind = self.key.replace("_", " ")
             found += [kind, re.sub(r"(?:'s)? appointment$", "", kind)]
