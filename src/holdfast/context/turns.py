@@ -271,7 +271,7 @@ def covering_summaries(summaries: Iterable[Summary], before: int) -> list[Summar
 
 
 def outermost(summaries: Sequence[Summary], before: int) -> list[Summary]:
-    """Return *summaries* without those that a higher one tells of, where that ends before message *before*: they are never shown."""
+    """Return *summaries* without those that a higher one covers, if that ends before message *before*: they are never shown."""
     kept: list[Summary] = []
     level, end = 0, 0  # of the widest one so far
     for one in sorted(summaries, key=lambda s: (s.start_seq, -s.level, -s.end_seq)):

@@ -79,7 +79,7 @@ class CleanTexts:
         self._held: tuple[set[bytes], set[bytes]] = (set(), set())  # the newer half, and the one before it
 
     def digest(self, text: str) -> bytes:
-        """Return what stands for *text* here."""
+        """Return the keyed digest by which *text* is remembered."""
         return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key).digest()
 
     def has(self, digest: bytes) -> bool:

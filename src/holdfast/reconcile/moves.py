@@ -90,7 +90,7 @@ def placed_elsewhere(text: str, old: str) -> bool:
 
 
 def is_rewritten_in(said_of_old: Iterable[str], new: str, text: str) -> bool:
-    """Whether a message moves to *new* that part of a product of which the old quotes tell: "rewrote the backend in Go"."""
+    """Whether a message moves to *new* the part of a product that the old quotes name: "rewrote the backend in Go"."""
     name = re.escape({"Golang": "Go"}.get(new, new))
     found = re.search(_REWRITTEN.replace("\n", "") + name + _NAME_ENDS, text, re.IGNORECASE)
     if found is None or _PARTLY.search(text) or _LIMITED.search(text):

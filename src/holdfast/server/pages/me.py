@@ -248,7 +248,7 @@ def matching_facts(facts: Sequence[Fact], words: str) -> list[Fact]:
 
 @dataclass(frozen=True, slots=True)
 class WaitingQuestion:
-    """What waits for a decision: its words, the newest message that says so, and the fact that it would replace."""
+    """A candidate that waits for a decision: its words, the newest message that says so, and the fact that it would replace."""
 
     ids: tuple[str, ...]
     text: str
@@ -390,7 +390,7 @@ def recent_changes(user: User, ever: Sequence[Fact]) -> list[RecentChange]:
 
 @dataclass(frozen=True, slots=True)
 class KeptReceipt:
-    """What one call corrected or erased: when, who, how much of each kind, and the ids; no word of it."""
+    """One call that corrected or erased something: when, who, how much of each kind, and the ids; no word of it."""
 
     at: datetime
     by: str
