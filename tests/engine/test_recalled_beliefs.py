@@ -240,6 +240,21 @@ def test_an_index_without_documents_is_not_read_again_after_a_write(memory, monk
     assert read == ["message"]
 
 
+def test_what_is_known_of_one_relative_answers_no_question_about_another(tmp_path):
+    with Memory(tmp_path / "family.db") as memory:
+        for text in ("I live in Porto.", "My sister Rita lives in Lyon.", "My mother is called Olga and lives in Graz."):
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.digest()
+
+        def best(question):
+            hits = memory.user("ana").search(question, kinds=("fact",), limit=1, min_relevance=0.3)
+            return [hit.text for hit in hits]
+
+        assert best("Where does my brother live?") == []
+        assert best("Where does my cousin work?") == []
+        assert best("where does my mom live?") == ["Olga lives in Graz."]
+
+
 def test_whom_a_question_is_about_counts_for_the_relevance_of_facts(tmp_path):
     """What is known of a sister answers no question about oneself, and what is known of oneself none about her."""
     said = (

@@ -682,7 +682,7 @@ def places_of_others(index: Index, matches: Sequence[Match], query: Query, quest
     if not asked or not len(index.about):
         return np.zeros(len(index), np.bool_)
     others = ~np.array([subject in asked for subject, _ in index.subjects])[index.about]
-    names = frozenset[str]().union(*(words for subject, words in index.subjects if subject in asked))
+    names = asked.union(*(words for subject, words in index.subjects if subject in asked))
     for word, match in zip(dict.fromkeys(query.terms), matches, strict=True):
         if not names.isdisjoint(word):
             others[match.places] = False

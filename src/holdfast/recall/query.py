@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 
 from ..clock import to_ms
 from ..text import expression
-from ..text.terms import language_of, query_terms
+from ..text.terms import language_of, query_terms, terms
 
 # Speakers that are nobody's name.
 ROLE_NAMES = frozenset(("user", "human", "assistant", "ai", "bot", "system", "tool", "model"))
@@ -356,11 +356,28 @@ _ASKS_ME = expression(r"\b(?:tell|remind|show|give|help|sag|sage?|erinnere?|zeig
 _ONESELF = expression(r"\b(?:i|me|mine|myself|ich|mir|mich)\b", re.IGNORECASE)
 
 
+_RELATIVE = expression(
+    r"\bmy (?:\w+ )?(?P<who>brother|sister|mother|mom|mum|father|dad|wife|husband|partner|son|daughter|girlfriend|boyfriend|aunt|uncle|cousin"
+    r"|grandmother|grandma|grandfather|grandpa|nephew|niece|roommate|flatmate|neighbou?r)(?:'s)?\b(?! (?:tongue|board))",
+    re.IGNORECASE,
+)
+_FORMAL = {
+    "mom": "mother",
+    "mum": "mother",
+    "dad": "father",
+    "grandma": "grandmother",
+    "grandpa": "grandfather",
+    "flatmate": "roommate",
+}
+
+
 def subjects_asked(
     question: str, query: Query, subjects: Iterable[tuple[str, frozenset[str]]], *, own: str
 ) -> frozenset[str]:
     """
     Return the subjects that *question* is about, by their names and by "I"; empty where it may be about any of them.
+
+    A relative of whom nothing is known is named by the terms for one: "brother".
 
     Args:
         question: its words, in English or German; for others, and for what is no question, the answer is empty.
@@ -372,9 +389,18 @@ def subjects_asked(
     if not _IS_QUESTION.search(question) or query.asks_advice or _OF_ANYBODY.search(bare):
         return frozenset()
     words = {term for word in query.terms for term in word}
+    relative = _RELATIVE.search(question)
+    called = (
+        frozenset(terms(" ".join({who := relative["who"].lower(), _FORMAL.get(who, who)}), "en"))
+        if relative
+        else frozenset[str]()
+    )
+    words |= called
     named = {subject for subject, names in subjects if subject != own and not names.isdisjoint(words)}
     if _ONESELF.search(_ASKS_ME.sub("", question)):
         return frozenset(named | {own})
+    if called and not named:
+        return called  # nothing is known of this one, and what is known of others is no answer
     return frozenset(named) if language_of(question) in ("en", "de") else frozenset()
 
 
