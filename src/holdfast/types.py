@@ -242,10 +242,11 @@ class Fact:
         Say how its day is to be read, and the day, month, or year (ISO).
 
         ``since`` where the user named the time, which then begins at midnight ("since 2020": the first of a month or
-        year stands for all of it); ``on`` for an event; ``as of`` the day on which a state was told.
+        year stands for all of it); ``on`` for an event and the result of a test; ``as of`` the day on which a state was told.
         """
         day = self.valid_from.date().isoformat()
-        if self.kind == "episode" or self.lifetime == "event":
+        result = self.category == "health" and self.value[:1].isdigit() and self.key not in ("weight", "height")
+        if self.kind == "episode" or self.lifetime == "event" or (result and self.valid_from.time() == time.min):
             return "on", day
         if self.valid_from.time() != time.min:
             return "as of", day

@@ -157,7 +157,7 @@ def fact_item(fact: Fact, labels: Mapping[str, str] | None = None) -> Item:
 
 
 def _when(fact: Fact) -> str:
-    """Return the day of a fact: "since 2020", "as of 2026-03-05"; the bare day of what passes or happened."""
+    """Return the day of a fact: "since 2020", "as of 2026-03-05"; the bare day of what passes, happened, or was measured."""
     said, day = fact.dated
     return f"{said} {day}" if fact.lifetime == "state" and said != "on" else fact.valid_from.date().isoformat()
 
