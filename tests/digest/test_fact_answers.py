@@ -365,3 +365,33 @@ def test_a_plan_is_over_after_its_day():
     (found,) = parse_fact_rows(row, PromptWindow({1: said}), source="m").candidates
 
     assert found.valid_to_ms == datetime(2026, 3, 21, tzinfo=UTC).timestamp() * 1000
+
+
+def test_a_trip_and_a_race_end_with_their_days_and_a_request_for_replies_is_no_question():
+    said = Message(
+        "user",
+        "we'll be in Puglia from 11 to 25 July 2026. next: the Berlin marathon in September. can you keep answers short?",
+        seq=1,
+        at=AT,
+    )
+    rows = "\n".join(
+        [
+            "trip,going_to,Puglia,0.95,,add,1,we'll be in Puglia",
+            "trip,ends_on,2026-07-25,0.95,,set,1,from 11 to 25 July 2026",
+            "goal,training_for,the Berlin marathon,0.9,,add,1,the Berlin marathon in September",
+            "communication,reply_length,short,0.95,,set,1,can you keep answers short",
+        ]
+    )
+    found = parse_fact_rows(rows, PromptWindow(messages={1: said}), source="x")
+    ends = {
+        one.key: one.valid_to_ms and datetime.fromtimestamp(one.valid_to_ms / 1000, UTC).date().isoformat()
+        for one in found.candidates
+    }
+
+    assert found.dropped == []
+    assert ends == {
+        "going_to": "2026-07-26",
+        "ends_on": "2026-07-26",
+        "training_for": "2026-10-01",
+        "reply_length": None,
+    }

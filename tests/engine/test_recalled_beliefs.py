@@ -242,7 +242,11 @@ def test_an_index_without_documents_is_not_read_again_after_a_write(memory, monk
 
 def test_what_is_known_of_one_relative_answers_no_question_about_another(tmp_path):
     with Memory(tmp_path / "family.db") as memory:
-        for text in ("I live in Porto.", "My sister Rita lives in Lyon.", "My mother is called Olga and lives in Graz."):
+        for text in (
+            "I live in Porto.",
+            "My sister Rita lives in Lyon.",
+            "My mother is called Olga and lives in Graz.",
+        ):
             memory.conversation("a", user="ana").record(text, "Noted.")
         memory.digest()
 

@@ -85,8 +85,10 @@ _NEGATED = expression(
 )
 # Who asks, with the asking: "What can a veggie eat? Asking for me."
 _FOR_ME = expression(
-    r"\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b"
+)
+_REQUEST = expression(
+    r"(?i)\b(?:can|could|would|will) you\b|\b(?:k[aö]nn\w+|würd\w+) (?:du|sie)\b|\b(?:pued|podr|pourr|potr|pod)\w+"
 )
 _CLOSES = expression(r"[,;:.!?…)]")
 _BREAKS = expression(r"[,;:.!?]")
@@ -172,8 +174,9 @@ def _answers_wish(candidate: Candidate, message: Message) -> bool:
 
 
 def _asks_for_oneself(candidate: Candidate, message: Message, found: Sequence[str]) -> bool:
-    """Whether a question is put for the user, who so says what it presupposes."""
-    return set(found) == {"question"} and candidate.kind == "attribute" and bool(_FOR_ME.search(message.content))
+    """Whether a question is put for the user, who so says what it presupposes, or asks for a kind of replies: "can you be brief?"."""
+    expression = _REQUEST if candidate.category == "communication" else _FOR_ME
+    return set(found) == {"question"} and candidate.kind == "attribute" and bool(expression.search(message.content))
 
 
 def repeats_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
@@ -189,12 +192,9 @@ def _plain(one: Candidate | Fact) -> str:
 
 
 def _names_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
-    mine = (candidate.subject, candidate.category, candidate.key)
-    value = _plain(candidate)
-    return any(
-        mine == (f.subject, f.category, f.key) and (value == _plain(f) or (candidate.key and not candidate.value))
-        for f in known
-    )
+    mine, value = (candidate.subject, candidate.category, candidate.key), _plain(candidate)
+    at_address = (f for f in known if mine == (f.subject, f.category, f.key))
+    return any(value == _plain(f) or (candidate.key and not candidate.value) for f in at_address)
 
 
 def _from_others(

@@ -111,6 +111,9 @@ _NO_ARTICLE = expression(
     r"(?:an?|the|my|our|head|chief|vice|president|owner|co-owner|staff|[A-Z]{2,4}|lead|part of|\w+ of)\b|.*[^s]s\.",
     re.DOTALL,
 )
+_NO_DAY = expression(
+    r"(?:[A-Z][a-z]+,? )?\d{4}\W*$|(?:January|February|March|April|May|June|July|August|September|October|November|December)\W*$"
+)
 _VOWEL = expression(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir)", re.IGNORECASE)
 
 
@@ -161,6 +164,8 @@ def _particle(found: re.Match[str]) -> str:
 
 def _with_article(text: str) -> str:
     """Return an English sentence with the right article before a job or a relation: "Has an aunt."."""
+    if text.startswith("Was born on ") and _NO_DAY.match(text[12:]):
+        return f"Was born in {text[12:]}"
     if text.startswith("Is a ") and _VOWEL.match(text[5:]):
         return f"Is an {text[5:]}"  # "Is an old labrador."
     if not text.startswith(("Works as ", "Has a ")):

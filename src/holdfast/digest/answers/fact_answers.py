@@ -423,7 +423,7 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
             dropped.append((candidate, reason))
         else:
             found.append(candidate)
-    return Extraction(found, dropped, tuple(rows.problems))
+    return Extraction(_with_end_of_trip(found, window), dropped, tuple(rows.problems))
 
 
 def _quotes_claim(candidate: Candidate) -> bool:
@@ -468,6 +468,7 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
         lifetime = "transient"
     measured = kind == "attribute" and _MEASURED.fullmatch(value.strip()) is not None and category not in _NOT_MEASURED
     passing = "event" if measured and lifetime == "state" else lifetime
+    passing = "transient" if key == "training_for" else passing  # a race is over after its day
     since, until = _when(quote, message, passing, category) if message and op == "assert" else (None, None)
     ahead = (category == "plan" and lifetime == "transient") or category == "appointment"
     if until is None and ahead and message and op == "assert":
@@ -661,6 +662,18 @@ def _name(cell: str) -> str:
 def _statement_category(name: str) -> str:
     known = {"behavioural": "behavioral", "behavior": "behavioral", "preferences": "preference", "tech": "technical"}
     return known.get(name, name)
+
+
+def _with_end_of_trip(found: Sequence[Candidate], window: PromptWindow) -> list[Candidate]:
+    """Let all that is said of a trip end with it, where the answer names its last day."""
+    said = [one for one in found if (one.category, one.key, one.op) == ("trip", "ends_on", "assert")]
+    days = [_day_after(one.value, window.messages[one.seq]) for one in said if one.seq in window.messages]
+    if len(days) != 1 or days[0] is None:
+        return list(found)
+    trip = [one for one in found if one.category == "trip" and one.op == "assert" and one.valid_to_ms is None]
+    return [
+        replace(one, valid_to_ms=days[0]) if one in trip and one.subject == said[0].subject else one for one in found
+    ]
 
 
 def _day_after(value: str, message: Message) -> int | None:

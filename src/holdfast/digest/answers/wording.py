@@ -30,7 +30,9 @@ _OWN_VERB = expression(
 _HABIT_VERB = expression(
     r"(?!(?:pilates|aerobics|athletics|gymnastics|darts|tennis|weights|sports|games|crafts|classes|lessons|press-ups|push-ups|sit-ups|laps|stairs)\b)[a-z]{3,}(?<!s)s (?:[A-Z\d]|maybe|about|around|roughly|some|no)"
 )
-_AILING = expression(r"(?:(?:left|right|lower|upper) )?[a-z]+ (?:a bit|a little|slightly|quite|very|really|still) ")
+_AILING = expression(
+    r"(?:(?:left|right|lower|upper) )?[a-z]+ (?:(?:a bit|a little|slightly|quite|very|really|still) |(?:playing|acting) up|hurts?|aching|sore|swollen|in pain)"
+)
 _STATE = expression(
     r"(?:\w+ly )?(?:deaf|blind|mute|lame|obese|bipolar|pregnant|\w+-blind|(?!colic|panic|clinic)\w+(?:ic|sick))",
     re.IGNORECASE,
@@ -39,6 +41,7 @@ _YEAR_NAME = expression(
     r"(?:freshman|sophomore|junior|senior|(?:first|second|third|fourth|final)[- ]year student)", re.I
 )
 _TO_NOUN = expression(r"(?:an?|the|my|\w+ing|[A-Z\d]\S*)\b")
+_SPENT = expression(r"max_([a-z]{3})(?:_for_(\w+))?")
 _COUNTED = expression(r"(?:an?|the|some|many|several|no|two|three|four|five|six|seven|eight|nine|ten|\d+)\b", re.I)
 
 
@@ -106,7 +109,9 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
     if category in _TITLED and not _wording("en", category, key):
         return f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
     if category == "budget":
-        return f"budget ({words}): {value}"
+        spent = _SPENT.fullmatch(key) if value.replace(",", "").replace(".", "").isdigit() else None
+        what = f" for {spent[2].replace('_', ' ')}" if spent and spent[2] else ""
+        return f"budget{what}: {value} {spent[1].upper()}" if spent else f"budget ({words}): {value}"
     if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and _RELATION.search(key):
         named = not value[:1].islower() or " " not in value
         return f"has a {words} called {value}" if named and len(value) <= MAX_NAME_CHARS else f"{words}: {value}"
