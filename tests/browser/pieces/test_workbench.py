@@ -106,6 +106,7 @@ def test_the_messages_are_searched_on_the_server(someone):
     page.keyboard.press("Enter")
     expect(page.locator("#search-title")).to_have_text("3 messages contain “faro”")
     expect(page.locator("#search-title")).to_be_focused()
+    page.wait_for_load_state()  # the heading has the focus before the keys are heard
     assert page.locator(".hits mark").all_inner_texts() == ["Faro"] * 3
     assert page.locator("#map .hit").count() == 1
     page.keyboard.press("Tab")
