@@ -172,7 +172,7 @@ def test_a_subjects_key_sees_that_subject_and_what_is_about_the_user(ask):
     assert rex.get("/v1/users/ana/facts?subject=tom").status_code == 403
     seen = rex.get("/v1/users/ana/conversations/c/messages").json()["data"]
     assert [message["content"] for message in seen] == ["Rex weighs 12 kg."]
-    assert "30" not in rex.get("/v1/users/ana/facts").text
+    assert "30 kg" not in rex.get("/v1/users/ana/facts").text  # an id may hold any digits
 
 
 def test_a_key_is_never_shown_again(ask, memory):
