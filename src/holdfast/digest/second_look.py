@@ -88,7 +88,7 @@ _FOR_ME = expression(
     r"(?i)\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b"
 )
 _REQUEST = expression(
-    r"(?i)\b(?:can|could|would|will) you\b|\b(?:k[aö]nn\w+|würd\w+) (?:du|sie)\b|\b(?:pued|podr|pourr|potr|pod)\w+"
+    r"(?i)\b(?:can|could|would|will) you\b|\b(?:k[aö]nn\w+|würd\w+) (?:du|sie)\b|\b(?:pued|podr|pourr|potre|poder)\w+|\bpode\b"
 )
 _CLOSES = expression(r"[,;:.!?…)]")
 _BREAKS = expression(r"[,;:.!?]")
@@ -175,8 +175,8 @@ def _answers_wish(candidate: Candidate, message: Message) -> bool:
 
 def _asks_for_oneself(candidate: Candidate, message: Message, found: Sequence[str]) -> bool:
     """Whether a question is put for the user, who so says what it presupposes, or asks for a kind of replies: "can you be brief?"."""
-    expression = _REQUEST if candidate.category == "communication" else _FOR_ME
-    return set(found) == {"question"} and candidate.kind == "attribute" and bool(expression.search(message.content))
+    asked = _REQUEST if candidate.category == "communication" else _FOR_ME
+    return set(found) == {"question"} and candidate.kind == "attribute" and bool(asked.search(message.content))
 
 
 def repeats_known(candidate: Candidate, known: Iterable[Fact]) -> bool:

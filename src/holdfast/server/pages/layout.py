@@ -340,8 +340,9 @@ def _format_time(at: datetime | None, form: str = "long") -> str:
 def _format_dated(fact: Fact) -> str:
     """Format as ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026``, or ``on 14 Mar 2026``."""
     said, when = fact.dated
-    form = ("%Y", "%b %Y", "%-d %b %Y")[when.count("-")]
-    return f"{said} {fact.valid_from:{form}}"
+    month = f" {fact.valid_from:%b}" if "-" in when else ""
+    day = f" {fact.valid_from.day}" if when.count("-") == 2 else ""
+    return f"{said}{day}{month} {fact.valid_from.year}"
 
 
 def format_ago(at: datetime | None) -> str:
