@@ -79,6 +79,28 @@ def test_messages_added_elsewhere_appear_by_themselves(fresh, visitor):
     assert someone.watch.all == []
 
 
+def test_a_click_is_not_lost_when_news_arrive_between_press_and_release(fresh, visitor):
+    """The section stays while the button is down, and shows what came once it is let go."""
+    someone = visitor(fresh, "operator")
+    page = someone.open("/dashboard/users/priya")
+    item = page.locator(".belief", has_text="Lives in Seattle.")
+    summary = item.locator("summary", has_text="Correct")
+    summary.scroll_into_view_if_needed()
+    box = summary.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    with page.expect_response(lambda answer: "x-fragment" in answer.request.headers) as news:
+        fresh.memory.user("priya").remember("Keeps a tortoise called Agnes.")
+    news.value.finished()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(page.get_by_text("Agnes")).to_have_count(0)
+    page.mouse.up()
+    expect(item.get_by_label("Correct value")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Agnes").first).to_be_visible()
+    assert someone.watch.all == []
+
+
 def test_the_keyboard_is_enough(fresh, visitor):
     """From the top of the page to a chunk and its summary, back to a message, with keys alone."""
     someone = visitor(fresh, "operator")

@@ -79,7 +79,7 @@ function want(list) {
   soon();
 }
 
-// Who leaves a field or takes back a question sees what came meanwhile.
+// Who leaves a field, takes back a question or lets a button go sees what came meanwhile.
 function release() {
   setTimeout(() => {
     for (const id of held) due.add(id);
@@ -126,6 +126,7 @@ setInterval(agree, 30000);
 watch();
 document.addEventListener("holdfast:section", watch);
 document.addEventListener("holdfast:idle", soon);
+document.addEventListener("holdfast:released", release);
 document.addEventListener("focusout", release);
 document.addEventListener("toggle", release, true);
 

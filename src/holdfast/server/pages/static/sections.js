@@ -5,6 +5,7 @@ let lastSaid = 0;
 let going = 0;
 let acting = 0;
 let asking = null;
+let pressed = false;
 
 // Sections that changed while somebody was in the middle of something in them.
 export const held = new Set();
@@ -62,7 +63,20 @@ export function notice(words, kind = "ok") {
 function busy(section) {
   const active = document.activeElement;
   const typing = section.contains(active) && active.matches("input:not([type=hidden]), textarea, select");
-  return typing || section.querySelector("details.confirm[open], form[data-dirty], .undo") !== null;
+  return pressed || typing || section.querySelector("details.confirm[open], form[data-dirty], .undo") !== null;
+}
+
+// While a button is pressed nothing moves: a section that was replaced or pushed down between press and release would
+// take the click with it.
+addEventListener("pointerdown", () => (pressed = true));
+for (const end of ["pointerup", "pointercancel", "blur"]) {
+  addEventListener(end, () => {
+    if (!pressed) return;
+    setTimeout(() => { // after the click that follows
+      pressed = false;
+      document.dispatchEvent(new CustomEvent("holdfast:released"));
+    });
+  });
 }
 
 function keyOf(element, at) {
