@@ -84,6 +84,7 @@ class Pattern:
     text: str
     find: tuple[str, ...]
     triggers: frozenset[str]
+    next: tuple[str, ...] = ()
     kind: str = "attribute"
     op: str = "assert"
     join: str = ""
@@ -120,6 +121,11 @@ class Pattern:
     def compiled(self) -> tuple[Expression, ...]:
         """Each ``find``, compiled."""
         return tuple(self.language.expression(find, self.id) for find in self.find)
+
+    @cached_property
+    def next_items(self) -> tuple[Expression, ...]:
+        """Each ``next``, compiled."""
+        return tuple(self.language.expression(find, self.id, inside=True) for find in self.next)
 
 
 class PatternLanguage:
@@ -197,8 +203,8 @@ class PatternLanguage:
             return None
         return re.compile(rf"(?<![\w'])(?:(?:{'|'.join(words)})(?:m|ve|re|s)?(?!\w)|(?-i:[A-ZÀ-Þ]))", re.IGNORECASE)
 
-    def expression(self, find: str, owner: str) -> Expression:
-        """Compile one ``find``."""
+    def expression(self, find: str, owner: str, *, inside: bool = False) -> Expression:
+        """Compile one ``find``, which begins with a word, or with *inside* where it is tried."""
         slots: list[PatternSlot] = []
 
         def fill(hole: re.Match[str]) -> str:
@@ -210,7 +216,7 @@ class PatternLanguage:
             return f"(?P<{group}>{body})"
 
         source = _HOLE.sub(fill, self._named(_spaces(find)))
-        left = r"(?<![\w'])" if self.spaced else ""
+        left = r"(?<![\w'])" if self.spaced and not inside else ""
         try:
             regex = re.compile(left + source, re.IGNORECASE)
             return Expression(regex, tuple(slots), self._anchor is not None and source.startswith("(?P<who>"))
@@ -239,8 +245,8 @@ class PatternLanguage:
     def _pattern(self, place: int, entry: Mapping[str, Any]) -> Pattern:
         values = dict(entry)
         owner = values.get("id", "?")
-        find = values.pop("find")
-        values["find"] = (find,) if isinstance(find, str) else tuple(find)
+        for name, expressions in (("find", values["find"]), ("next", values.get("next", ()))):
+            values[name] = (expressions,) if isinstance(expressions, str) else tuple(expressions)
         triggers: set[str] = set()
         for word in values.pop("triggers", "").split():
             if word.startswith("@"):
@@ -442,9 +448,13 @@ def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1024)
 def same_words(code: str, word: str) -> tuple[str, ...]:
-    """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
+    """Return the other everyday words for *word*: "gran", "nan" for "grandmother", "antibiotics" for "amoxicillin"."""
     rules = load_language(code)
-    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
+    ended = rules.ended if rules is not None else {}
+    kinds = [kind for kind, members in ended.get("kinds", {}).items() if word in members.split()]
+    if kinds:
+        return tuple(kinds[0].split("|"))
+    groups = (group.split("|") for group in ended.get("same", ()))
     return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
 
 

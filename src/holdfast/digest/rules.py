@@ -36,7 +36,7 @@ from .results import (
     read_results,
     result_sentence,
 )
-from .slots import SlotValue, read_at, read_slot
+from .slots import SlotValue, in_range, quote_end, read_at, read_slot
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
@@ -302,8 +302,9 @@ def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidat
         for expression in pattern.compiled:
             for found in expression.matches(piece.text, anchors):
                 match = fill_slots(piece, pattern, expression, found)
-                if match is not None:
+                while match is not None:
                     yield from claims_of_match(piece, people, match)
+                    match = _next_item(piece, match)
 
 
 def _read_clauses(piece: SentenceInMessage, people: Mentions, read: Sequence[Candidate]) -> list[Candidate]:
@@ -412,7 +413,6 @@ FACT_SOURCE = "rules 1"
 
 _NAMING = re.compile(r"\b(?:call|nam)(?:e|ing)\b", re.IGNORECASE)
 _TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said|third)|\*(\d+))?\}")
-_RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,12 +437,13 @@ class SentenceInMessage:
 
 @dataclass(frozen=True, slots=True)
 class PatternMatch:
-    """One match of one pattern, with the values of its slots."""
+    """One match of one pattern, with the values of its slots; ``first`` opened the list that it is an item of."""
 
     pattern: Pattern
     slots: tuple[PatternSlot, ...]
     found: re.Match[str]
     values: dict[str, list[SlotValue]]
+    first: re.Match[str] | None = None
 
 
 def fill_slots(
@@ -454,12 +455,22 @@ def fill_slots(
         values[slot.group] = read_slot(piece.language, slot, found, lower_case=piece.lower_case)
         if not values[slot.group] and found[slot.group] is not None:
             return None
-    return PatternMatch(pattern, expression.slots, found, values) if _in_range(pattern.needs, values) else None
+    return PatternMatch(pattern, expression.slots, found, values) if in_range(pattern.needs, values) else None
+
+
+def _next_item(piece: SentenceInMessage, match: PatternMatch) -> PatternMatch | None:
+    """Return what the list of a match goes on with: "and lisinopril 10 mg"."""
+    for expression in match.pattern.next_items:
+        found = expression.regex.match(piece.text, match.found.end())
+        item = fill_slots(piece, match.pattern, expression, found) if found else None
+        if item is not None:
+            return replace(item, first=match.first or match.found)
+    return None
 
 
 def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMatch) -> Iterator[Candidate]:
     """Yield the claims of one match, one for each item of its list."""
-    pattern, found, values = match.pattern, match.found, match.values
+    pattern, values, found = match.pattern, match.values, match.first or match.found
     person, start = _who(piece, people, pattern, found)
     if person is None or (pattern.needs == "other" and person.is_self):
         return
@@ -467,7 +478,7 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
         return
     if pattern.needs == "unnamed" and people.knows(values["species"][0].value):
         return
-    end = _mended(piece, match, quote_end(found, values))
+    end = _mended(piece, match, quote_end(match.found, values))
     if pattern.needs == "animal":
         values["animal"] = [SlotValue(people.animal, "species", start, start, said=people.animal)]
     verdict = judge(piece.language, piece.text, start, end, lead=pattern.starts_clause, asked=pattern.in_questions)
@@ -517,16 +528,6 @@ def _relation(values: dict[str, list[SlotValue]]) -> str:
         if values.get(group):
             return values[group][0].value
     return ""
-
-
-def _in_range(needs: str, values: dict[str, list[SlotValue]]) -> bool:
-    bounds = _RANGE.fullmatch(needs)
-    if bounds is None:
-        return True
-    try:
-        return int(bounds[2]) <= float(values[bounds[1]][0].value) <= int(bounds[3])
-    except (ValueError, IndexError, KeyError):
-        return False
 
 
 def _who(
@@ -589,12 +590,6 @@ def _mentioned(piece: SentenceInMessage, pattern: Pattern, found: re.Match[str])
     return bool(named) and only_intends(piece.language, before)
 
 
-def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
-    """Return the end of the quote: of the last value when a slot closes the match, else of the match."""
-    closing = [group for group in values if found.end(group) == found.end() and values[group]]
-    return values[closing[-1]][-1].end if closing else found.end()
-
-
 def _mended(piece: SentenceInMessage, match: PatternMatch, end: int) -> int:
     """Take the corrected word: "I live in Lisbon, sorry, Porto"."""
     cue = cues(piece.language).get("mend")
@@ -640,7 +635,7 @@ def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
             return f"{in_third(verb).capitalize()} {in_their_words(rest)}"
         return str(getattr(value, hole[2] or "value"))
 
-    text = re.sub(r"\s+([.,])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
+    text = re.sub(r"\s+([.,。，])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
     return well_formed(text)
 
 

@@ -20,6 +20,7 @@ _VERSION = re.compile(
     r"\s*v?(\d+(?:\.\d+)*)(?![A-Za-z0-9_])(?!\s*(?:years?|months?|weeks?|days?|hours?|times|people|%))", re.IGNORECASE
 )
 _MONEY_NUMBER = re.compile(r"\d{1,3}(?:[ .,']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*")
+_RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
 _MAX_ITEMS = 10
 
 
@@ -405,3 +406,20 @@ _READERS: dict[str, Reader] = {
     "money": _read_money,
     "raw": _read_raw,
 }
+
+
+def in_range(needs: str, values: dict[str, list[SlotValue]]) -> bool:
+    """Whether the number in a slot lies in the range that *needs* names, as "age 1..120"; without one, true."""
+    bounds = _RANGE.fullmatch(needs)
+    if bounds is None:
+        return True
+    try:
+        return int(bounds[2]) <= float(values[bounds[1]][0].value) <= int(bounds[3])
+    except (ValueError, IndexError, KeyError):
+        return False
+
+
+def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
+    """Return the end of the quote: of the last value when a slot closes the match, else of the match."""
+    closing = [group for group in values if found.end(group) == found.end() and values[group]]
+    return values[closing[-1]][-1].end if closing else found.end()
