@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -171,7 +172,8 @@ def test_a_card_reaches_nothing_that_is_derived(tmp_path: Path, redact: bool) ->
         chat.end()
         memory.digest()
         user = memory.user(USER)
-        derived = rows(path).replace(CARD, "", 3) if not redact else rows(path)
+        # Ids are random and may hold any four digits.
+        derived = re.sub(r"\b[a-z]+_[0-9a-z]{20}\b", "", rows(path))
         hits = [hit.text for hit in user.search("card password number", limit=50)]
         stored = [m.content for m in chat.load()]
 
