@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.digest.answers import parse_parts
 from holdfast.digest.answers.fact_answers import PromptWindow, parse_fact_rows, parse_facts
 from holdfast.digest.answers.wording import attribute_sentence
 from holdfast.digest.grounding import ground
@@ -101,6 +102,14 @@ def test_an_empty_answer_is_an_honest_nothing(empty):
     assert parse_facts(Answer(empty, "m"), WINDOW, source="m").dropped == []
     with pytest.raises(BadAnswer):
         parse_facts(Answer("", "m", finish="length"), WINDOW, source="m")
+
+
+def test_json_rows_stay_json_among_the_parts_of_an_answer():
+    """Models wrap a list in an object, most often under the name "facts"."""
+    rows = [{"content": "Deploys through GitLab CI", "category": "technical", "confidence": 0.9}]
+    parts = parse_parts(json.dumps({"summary": "They talked.", "themes": ["deploys", "CI"], "facts": rows}))
+    assert json.loads(parts["facts"]) == rows
+    assert parts["themes"] == "deploys\nCI"
 
 
 def test_a_refusal_by_the_provider_is_a_failure():

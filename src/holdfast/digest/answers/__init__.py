@@ -190,7 +190,10 @@ def _from_json(text: str) -> dict[str, str]:
         name = str(key).strip().lower().replace("_", " ")
         name = _OTHER_NAMES.get(name, name)
         if name in PARTS:
-            parts[name] = "\n".join(map(str, item)) if isinstance(item, list) else str(item)
+            lines = item if isinstance(item, list) else [item]
+            parts[name] = (
+                json.dumps(item) if any(isinstance(one, dict) for one in lines) else "\n".join(map(str, lines))
+            )
     return parts
 
 
