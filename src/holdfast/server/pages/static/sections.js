@@ -68,7 +68,7 @@ function busy(section) {
 
 // While a button is pressed nothing moves: a section that was replaced or pushed down between press and release would
 // take the click with it.
-addEventListener("pointerdown", () => (pressed = true));
+addEventListener("pointerdown", (event) => (pressed = event.button === 0)); // a menu that opens may swallow the release
 for (const end of ["pointerup", "pointercancel", "blur"]) {
   addEventListener(end, () => {
     if (!pressed) return;
