@@ -35,6 +35,7 @@ from .grammar import (
     ending_expressions,
     event_expressions,
     following_value,
+    kind_words,
     lexicon_words,
     load_language,
     renewal,
@@ -302,7 +303,9 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     lowered = reading.text.casefold()
     names = tuple(name for name in _own_names(reading.rules, one) if name.casefold().rstrip("s") in lowered)
     names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
-    names += tuple(name for name in same_words(reading.rules.code, one.words.casefold()) if name in lowered)
+    called = kind_words(reading.rules.code, one.key) if one.category == "medication" else ()
+    called += same_words(reading.rules.code, one.words.casefold())
+    names += tuple(name for name in called if name in lowered)
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     people += same_words(reading.rules.code, one.subject)
     if one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age"):
@@ -318,10 +321,7 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
         category = "family"  # people are not scrapped or replaced as things are
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
-    if one.key in ("does_not_eat", "avoids"):
-        category = "uneaten"
-    if one.key == "dislikes":
-        category = "disliked"
+    category = {"does_not_eat": "uneaten", "avoids": "uneaten", "dislikes": "disliked"}.get(one.key, category)
     expressions = ending_expressions(reading.rules.code, category, one.subject, value, people)
     return _ending(reading, one, expressions, value)
 

@@ -448,14 +448,22 @@ def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1024)
 def same_words(code: str, word: str) -> tuple[str, ...]:
-    """Return the other everyday words for *word*: "gran", "nan" for "grandmother", "antibiotics" for "amoxicillin"."""
+    """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
+    rules = load_language(code)
+    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
+    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+
+
+@lru_cache(maxsize=1024)
+def kind_words(code: str, medicine: str) -> tuple[str, ...]:
+    """Return what a medicine is called by its kind: "antibiotics" for "amoxicillin"."""
     rules = load_language(code)
     ended = rules.ended if rules is not None else {}
-    kinds = [kind for kind, members in ended.get("kinds", {}).items() if word in members.split()]
-    if kinds:
-        return tuple(kinds[0].split("|"))
-    groups = (group.split("|") for group in ended.get("same", ()))
-    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+    kin = next((group for group in ended.get("kin", ()) if medicine in group.split()), "").split()
+    for names, members in ended.get("kinds", {}).items():
+        if medicine in members.split() or (members.startswith("kin of ") and members.removeprefix("kin of ") in kin):
+            return tuple(names.split("|"))
+    return ()
 
 
 @lru_cache(maxsize=256)
