@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -519,3 +520,61 @@ def test_whoever_turned_an_age_without_a_subject_is_the_user():
         ages = {fact.subject: fact.value for fact in memory.user("ana").facts() if fact.key == "age"}
 
     assert ages["grandmother"] == "81"
+
+
+# What is said, and what a model claims of it.
+DENIED = [
+    ("We do not use Kubernetes at all.", "Uses Kubernetes"),
+    ("We never used Redis.", "Uses Redis"),
+    ("I used to use Vim.", "Uses Vim"),
+    ("Not a Python user here.", "Uses Python"),
+    ("We might switch to MySQL next year.", "Uses MySQL"),
+    ("We nearly picked Cassandra.", "Uses Cassandra"),
+    ("Our vendor runs Oracle.", "Uses Oracle"),
+    ("The tutorial uses Flask.", "Uses Flask"),
+    ("My next project will be in Go.", "Uses Go"),
+    ("We had Jenkins until last year.", "Uses Jenkins"),
+    ("We use Kubernetes, not Nomad.", "Uses Nomad"),
+    ("I've dropped Spotify.", "Uses Spotify"),
+    ("I've never been to Lisbon.", "Has been to Lisbon"),
+    ("I don't like coriander.", "Likes coriander"),
+    ("I have no children.", "Has children"),
+    ("I no longer smoke.", "Smokes"),
+    ("I nearly moved to Berlin.", "Moved to Berlin"),
+    ("I used to live in Rome.", "Lives in Rome"),
+    ("I might get a dog.", "Has a dog"),
+    ("I quit coffee last year.", "Drinks coffee"),
+    ("I'm not a morning person.", "Is a morning person"),
+    ("I was a nurse until 2019.", "Is a nurse"),
+    ("Ich benutze kein Windows.", "Uses Windows"),
+    ("No usamos Kubernetes.", "Uses Kubernetes"),
+]
+STATED = [
+    ("We never regretted moving to MySQL.", "Uses MySQL"),
+    ("We don't use Kubernetes but Nomad.", "Uses Nomad"),
+    ("Our vendor runs Oracle but we run CockroachDB.", "Uses CockroachDB"),
+    ("We can't live without Sentry.", "Uses Sentry"),
+    ("I would be lost without Slack.", "Uses Slack"),
+    ("I've never used anything but Vim.", "Uses Vim"),
+    ("We haven't moved off Heroku yet.", "Uses Heroku"),
+    ("We don't only use Kafka, we run RabbitMQ too.", "Uses Kafka"),
+    ("I'm not a fan of Java, but we use it daily.", "Uses Java"),
+    ("I don't like working at Initech.", "Works at Initech"),
+    ("I can't eat gluten.", "Is allergic to gluten"),
+    ("I could never give up coffee.", "Drinks coffee"),
+    ("I don't play the guitar as often as I did.", "Plays the guitar"),
+    ("I'm not just a designer, I also code.", "Is a designer"),
+    ("I was a nurse until 2019.", "Was a nurse until 2019"),
+]
+
+
+@pytest.mark.parametrize(("said", "claim"), DENIED + STATED)
+def test_a_claim_in_words_is_held_to_what_its_clause_says_of_it(said, claim):
+    category = "technical" if claim.startswith("Uses") else "context"
+    rows = [{"content": claim, "category": category, "confidence": 0.9}]
+    with Memory(":memory:", llm=lambda messages: json.dumps(rows)) as memory:
+        memory.conversation("c", user="u").record(said, "I see.")
+        memory.conversation("c", user="u").end()
+        report = memory.digest()
+        believed = claim in {fact.text.rstrip(".") for fact in memory.user("u").facts()}
+    assert believed == ((said, claim) in STATED), report.changes

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ..text import expression
 from ..text.dates import date_words
@@ -330,6 +331,126 @@ def verify_use(candidate: Candidate, message: Message) -> str:
             )
             before = re.split(r"[,;:]|\bbut\b", sentence[:place])[-1]
             return ONLY_LOOKED_AT if _ASKED.search(before) and not _OWN_USE.search(before) else ""
+    return ""
+
+
+ENDED = "not-asserted: the words say what was so before, and the claim says that it is so now"
+# What a claim says that somebody does now; a verb of the same row, denied or only considered, says otherwise.
+_DOES = {
+    "use": r"us(?:e|es|ed|ing)|runs?|ran|running|deploy\w*|host(?:s|ed|ing)?|(?:work|works|worked|working) (?:with|in|on)|rel(?:y|ies|ied|ying) on|writ(?:e|es|ing)|wrote",
+    "choose": r"pick\w*|chose\w*|choos\w+|adopt\w*|switch\w*(?: over)?(?: to)?|mov(?:e|es|ed|ing)(?: over)? to|migrat\w+ to|install\w*|try|tr(?:ied|ying)|go(?:ing)? (?:for|with)|(?:be|is|are|am|was|were|['’](?:re|m))(?: all)? (?:in|on|using)",
+    "have": r"ha(?:ve|s|d|ving)|own(?:s|ed|ing)?|g[eo]t(?:s|ting)?|need(?:s|ed|ing)?|keep(?:s|ing)?|kept|buy(?:s|ing)?|bought",
+    "live": r"liv(?:e|es|ed|ing)(?: in)?|mov(?:e|es|ed|ing)(?: to)?|reloca\w+(?: to)?|sta(?:y|ys|yed|ying)(?: in)?",
+    "like": r"lik(?:e|es|ed|ing)|lov(?:e|es|ed|ing)|enjoy\w*|prefer\w*|fond of|a fan of|into|stand|bear|care for|keen on",
+    "take": r"eat(?:s|ing)?|ate|drink(?:s|ing)?|drank|smok(?:e|es|ed|ing)|tak(?:e|es|ing)|took|vap(?:e|es|ed|ing)",
+    "do": r"play(?:s|ed|ing)?|do(?:es|ing)?|did|practi[sc]\w+|train\w*|run(?:s|ning)?|ran|speak(?:s|ing)?|spoke|know(?:s|ing)?|knew|rid(?:e|es|ing)|rode",
+    "go": r"go(?:es|ing|ne)?(?: to)?|went to|been(?: to| in)?|visit\w*|travel\w*(?: to)?|fl(?:y|ies|ew|ying)(?: to)?|mov(?:e|es|ed|ing)(?: to)?",
+    "work": r"work(?:s|ed|ing)?|join(?:s|ed|ing)?|start(?:s|ed|ing)?",
+    "be": r"be|been|am|is|are|was|were|['’]m|['’]re|['’]s",
+}  # fmt: skip
+_KIN_OF = {"use": ("use", "choose", "have", "like", "work"), "have": ("have", "choose"), "go": ("go", "live")}
+_CLAIMED = tuple(
+    (kind, re.compile(rf"\W*(?:(?:the )?user |i |we |they )?(?:(?:now|also|still|often|usually|currently|regularly) )*(?P<verb>{verbs})\b", re.I))
+    for kind, verbs in (
+        ("use", r"us(?:es?|ing)|runs?(?= [A-Z])|running(?= [A-Z])|deploys?(?: on)?|works? (?:with|in(?= [A-Z]))"),
+        ("go", r"has been to|have been to|went to|visited|moved to"),
+        ("have", r"ha(?:s|ve)|owns?|keeps?"),
+        ("live", r"lives?|is based in"),
+        ("like", r"likes?|loves?|enjoys?|prefers?"),
+        ("take", r"eats?|drinks?|smokes?|takes?"),
+        ("do", r"plays?|does|do|practi[sc]es?|speaks?|knows?|rides?"),
+        ("work", r"works?"),
+        ("be", r"is an?|am an?|are an?"),
+    )
+)  # fmt: skip
+_NO = r"(?:\w+n['’]t|\w+nt(?<=dont|cant|wont)|not|never|no longer|cannot|neither|nor|hardly|without|no)"
+_MAYBE = (
+    r"(?:might|may|could|would|['’]d|nearly|almost|will|['’]ll|(?:going|about|plan(?:s|ning)?|hop(?:e|es|ing)|want(?:s|ed)?"
+    r"|wish|tempted|likely) to|(?:think|thought|dream)(?:ing)? (?:of|about)|consider(?:s|ed|ing)?|should)"
+)
+_WAS = r"(?:used to|no longer|(?:stop(?:ped)?|quit|gave up|given up|giving up|ditched|dropped|left)(?= $| \w+ing\b))"
+_SAVE = expression(r"\b(?:but|except|than|only|just|merely|without|enough|my|our|until|till)\b", re.IGNORECASE)
+_UNTIL = expression(
+    r"^[^,;.!?]{0,30}?\b(?:until|till|back (?:then|when|in)|in the past|years ago|at the time)\b", re.IGNORECASE
+)
+_STILL = expression(
+    r"^ (?:\w+ )?(?:as|that|so|very) (?:often|much|well|good)\b|\b(?:i|we)(?: \w+){0,2} (?:it|them|both)\b",
+    re.IGNORECASE,
+)
+_PAST_VERB = expression(
+    r"\b(?:had|used|ran|was|were|lived|worked|played|did|drank|ate|smoked|took|went)\b", re.IGNORECASE
+)
+# Whose tools are not the writer's: "our vendor runs Oracle", "the tutorial uses Flask".
+_ELSEWHERE = expression(
+    r"\b(?:tutorials?|books?|courses?|videos?|docs|documentation|articles?|examples?|blogs?|posts?|papers?|guides?|vendors?|clients?"
+    r"|customers?|competitors?|suppliers?|providers?|banks?|landlords?|interviewers?|speakers?|teachers?|lecturers?)(?: \w+ly)? (?:us|r[ua]n|ha[sd]|work|rel|deploy|host|like|prefer|want)\w*",
+    re.IGNORECASE,
+)
+_BREAK = expression(
+    r"[,;:.!?()—–]\s*|\b(?:but|and|although|though|because|since|so|while|when|which|that|who)\b", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=64)
+def _stances(verbs: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return what the words before a thing may say of doing *verbs* with it, each with why that is no claim of it."""
+    doing = rf"(?:(?:really|actually|even|ever|yet|quite|also|at all|be|been|have|want to|plan to) )*(?:{verbs})(?: \S+){{0,4}}? ?$"
+    denied = rf"|\b(?:{verbs})(?: \w+ly)? not (?:\S+ ){{0,3}}$" if verbs == _DOES["be"] else ""
+    return (
+        (re.compile(rf"(?<!\w)(?:\w+n['’]t|{_NO}) {doing}|(?<!\w)(?:not|never|no|neither|nor|without) (?:(?:an?|the|any|really|even|yet|big|much|more|of) )*${denied}", re.IGNORECASE), SUPPOSED.format(modality="negated")),
+        (re.compile(rf"(?<!\w){_WAS} (?:\S+ ){{0,4}}$", re.IGNORECASE), ENDED),
+        (re.compile(rf"(?:\b|(?=['’])){_MAYBE} {doing}", re.IGNORECASE), WANTED),
+    )  # fmt: skip
+
+
+def verify_state(candidate: Candidate, message: Message) -> str:
+    """
+    Return why words deny, end or only consider what a claim says is so; empty when one place of its words does not.
+
+    Compares the verb of the claim with the one before its words, in English; in other languages a word for no right before a tool.
+    """
+    kind, said = _claimed_state(candidate)
+    if not kind or candidate.op == "retract" or candidate.modality != "asserted":
+        return ""
+    things, found = terms_of(said) - neutral_terms(), []
+    code = (likely_languages(message.content[:400]) or [""])[0]
+    for one in split_sentences(message.content):
+        sentence = fold_quotes(one.of(message.content))
+        places = [word for word in re.finditer(r"[\w.+#-]*[\w+#]", sentence) if things & terms_of(word[0])]
+        found += [_stance(kind, sentence[: word.start()], sentence[word.end() :], code) for word in places]
+    return found[0] if found and all(found) else ""
+
+
+def _claimed_state(candidate: Candidate) -> tuple[str, str]:
+    """Return what a claim says that the user does, a row of `_DOES`, and with what; empty for another claim."""
+    if candidate.kind == "attribute":
+        return ("use", candidate.value) if candidate.category in ("tech", "technical") else ("", "")
+    for kind, pattern in _CLAIMED:
+        if begins := pattern.match(candidate.text):
+            rest = candidate.text[begins.end() :]
+            over = re.search(rf"\b{_NO}\b", rest) or AVERSE.search(rest)
+            return ("", "") if over else (kind, rest if terms_of(rest) else candidate.text)
+    if candidate.category in ("tech", "technical") and not AVERSE.search(candidate.text):
+        return "use", candidate.text
+    return "", ""
+
+
+def _stance(kind: str, before: str, behind: str, code: str) -> str:
+    """Return what the clause says of a thing between *before* and *behind*: why it is denied, over or only considered."""
+    clause = _BREAK.split(before)[-1]
+    if code != "en":
+        near = " ".join(clause.split()[-3:])
+        return SUPPOSED.format(modality="negated") if kind == "use" and code in NEGATES and _negates(near, code) else ""
+    if kind == "use" and _ELSEWHERE.search(clause) and not re.search(r"\b(?:i|we)\b", clause, re.IGNORECASE):
+        return OF_OTHERS
+    if _PAST_VERB.search(clause) and _UNTIL.search(behind):
+        return ENDED
+    if _STILL.search(behind):
+        return ""
+    verbs = "|".join(_DOES[one] for one in _KIN_OF.get(kind, (kind,)))
+    for pattern, why in _stances(verbs):
+        if (words := pattern.search(clause)) and not _SAVE.search(words[0]) and not NOT_NEGATED.search(clause):
+            return why
     return ""
 
 

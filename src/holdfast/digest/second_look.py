@@ -541,7 +541,8 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         flaw = ""
     if not flaw and _is_wish(rules, plain, start, end, candidate):
         flaw = WISH
-    passing = candidate.kind == "attribute" and flaw in ("question", "hypothetical", WISH)
+    passing = candidate.kind == "attribute" or candidate.category == "technical"
+    passing = passing and flaw in ("question", "hypothetical", WISH)
     if passing and _is_in_passing(rules, plain, start, asked=flaw == "question"):
         flaw = ""
     if flaw in ("hypothetical", "reported", WISH) and candidate.kind != "attribute" and _admits(candidate):

@@ -28,7 +28,7 @@ from ...text.terms import language_of, likely_languages, terms
 from ...text.validate import replace_unstorable
 from ...types import LABELS, Candidate, Fact, Lifetime, Message, Modality
 from ..grammar import load_language
-from ..grounding import in_other_language, locate_number, locate_quote, verify_translation, verify_use
+from ..grounding import in_other_language, locate_number, locate_quote, verify_state, verify_translation, verify_use
 from ..mentions import UNIQUE, SubjectNames, subject_name, without_owner
 from ..second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
@@ -558,7 +558,7 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) 
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]
     why = verify_claim(candidate, message, window.previous(message.seq), shown, window.known, window.language)
-    return why or verify_use(candidate, message)
+    return why or verify_use(candidate, message) or verify_state(candidate, message)
 
 
 def _translated(value: str, content: str) -> bool:
