@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast import Message
 from holdfast.ingest.redact import (
     MASK,
     CleanTexts,
     count_secrets,
     find_secrets,
     luhn,
+    mask_messages,
     mask_secrets,
     redact_secrets,
     redact_value,
@@ -236,6 +238,33 @@ def test_secrets_in_everyday_words_are_found_to_the_character(marked: str) -> No
 @pytest.mark.parametrize("text", EVERYDAY["left"])
 def test_words_about_secrets_are_left(text: str) -> None:
     assert find_secrets(text) == []
+
+
+def test_a_login_of_two_words_is_one_whatever_they_look_like() -> None:
+    assert mask_secrets("root / toor is the login") == "████ / ████ is the login"
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "masked"),
+    [
+        ("What is your PIN?", "4821", "████"),
+        ("Sure. Please tell me your password.", "Krokus77", "████████"),
+        ("And the CVV?", "123", "███"),
+        ("Enter the 6-digit code we sent you.", "883 201", "███ ███"),
+        ("What is your password?", "sommerregen", "███████████"),
+        ("What's your door code?", "it's 4471#.", "it's █████."),
+        ("Wie lautet dein Passwort?", "Tulpe4711", "█████████"),
+        ("What is your PIN?", "I forgot", "I forgot"),
+        ("Did you change your password?", "In 2024", "In 2024"),
+        ("How many digits has your PIN?", "6", "6"),
+        ("Which password manager do you use?", "1Password", "1Password"),
+        ("How old are you?", "42", "42"),
+    ],
+)
+def test_a_bare_answer_is_masked_where_a_secret_was_asked_for(question: str, answer: str, masked: str) -> None:
+    found = mask_messages([Message("assistant", question), Message("user", answer)])
+
+    assert found[1].content == masked
 
 
 def test_a_key_without_a_digit_is_found() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -349,3 +350,22 @@ def test_nothing_is_an_answer_to_any_call(nothing):
 
     assert (len(asked), len(chat.summaries()), memory.jobs()) == (1, 1, [])
     memory.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "claim"),
+    [
+        ("My password for the bank is Krokus77 ok?", "Uses Krokus77 as bank password"),
+        ("I set it to Krokus77 as my new password", "Has the password Krokus77"),
+    ],
+)
+def test_a_secret_that_a_model_names_all_the_same_is_not_believed_nor_kept(said, claim):
+    rows = [{"content": claim, "category": "technical", "confidence": 0.9}]
+    with Memory(":memory:", llm=lambda messages: json.dumps(rows)) as memory:
+        chat = memory.conversation("c", user="u")
+        chat.record(said, "I see.")
+        chat.end()
+        report = memory.digest()
+
+        assert [change.op for change in report.changes] == ["rejected"]
+        assert "Krokus77" not in repr(report.changes) + repr(memory.user("u").facts())

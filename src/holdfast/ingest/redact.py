@@ -156,6 +156,42 @@ def mask_message(message: Message, detectors: Sequence[Detector] = ()) -> Messag
     return message if content == message.content else replace(message, content=content)
 
 
+def mask_messages(messages: Iterable[Message], detectors: Sequence[Detector] = ()) -> list[Message]:
+    """Return messages in order with their secrets masked, also the bare answer to a question for one: "What is your PIN?", "4821"."""
+    found: list[Message] = []
+    before = None
+    for message in messages:
+        masked = mask_message(message, detectors)
+        if before is not None and message.role == "user" and before.role != "user":
+            masked = _mask_answer(masked, before.content)
+        found.append(masked)
+        before = message
+    return found
+
+
+def _mask_answer(message: Message, question: str) -> Message:
+    """Mask the words of a short answer that look like the secret that was asked for."""
+    content, last = message.content, question[-_QUESTION_CHARS:]
+    if len(content) > _ANSWER_CHARS or not _hinted(last, (*_PASSWORD_HINTS, *_CODE_HINTS)) or not _asks(last):
+        return message
+    words = content.split()
+    only = len(words) == 1 and words[0].strip(_TRIM).casefold() not in _NO_ANSWER
+
+    def hidden(found: re.Match[str]) -> str:
+        word = found[0].strip(_TRIM)
+        secret = only or word.isdigit() or _looks_secret(word) or _CODE_PART.fullmatch(word)
+        return found[0].replace(word, MASK * len(word)) if word and secret else found[0]
+
+    told = re.sub(r"\S+", hidden, content)
+    return message if told == content else replace(message, content=told)
+
+
+def _asks(text: str) -> bool:
+    """Whether a text ends with a question or a request for a secret; "did you change your password?" asks for none."""
+    sentence = re.split(r"[.?!\n:]\s+", text.rstrip())[-1]
+    return bool(_ASKS.search(sentence)) and not _ASKS_ABOUT.search(sentence)
+
+
 def redact_value(value: Any, detectors: Sequence[Detector] = ()) -> Any:
     """Apply `redact_secrets` to every text inside a JSON value."""
     if isinstance(value, str):
@@ -297,7 +333,7 @@ _SAID_SHORTLY = expression(
 )
 # Several words in quotation marks: 'my password is "correct horse"'.
 _QUOTED = expression(
-    rf"(?<!\w)(?:{_WORD.replace('|clave', '')}|passwd|pwd|pw)(?:,? (?:for|of|to|on|at) [^.?!\n:=\"]{{1,40}}?)? {{0,2}}(?:is|was|=|:) {{0,2}}"
+    rf"(?<!\w)(?:{_WORD.replace('|clave', '')}|passwd|pwd|pw)(?:,? (?:for|of|to|on|at) [^.?!\n:=\"]{{1,40}}?)? {{0,2}}(?:is ?:|is|was|=|:) {{0,2}}"
     r"[\"“„«]([^\"“”„«»\n]{3,80})[\"”»]",
     re.IGNORECASE,
 )
@@ -312,6 +348,7 @@ _EXPRESSION = expression(
 _VARIABLE = expression(
     r"(?:[A-Za-z_]\w*\.)*(?:(?:\w*_)?(?:password|passwd|passphrase|pwd|PASSWORD)|[a-z]+(?:Password|Passwd|Pwd))(?:_[a-z]\w*)?"
 )
+_PROGRAM = expression(r"[a-z]+(?:_[a-z]+)+|[a-z_]\w*=.*", re.IGNORECASE)  # user_id, nullable=False
 _RUSSIAN = expression(r"(?<!\w)пароль (?=\S*\d)([\x21-\x7e]{4,128})", re.IGNORECASE)
 # Languages that write without spaces, or attach an ending: the value is what is Latin.
 _ATTACHED = expression(
@@ -327,6 +364,15 @@ _PIN = expression(
 _SHORT = r"password|passwd|pass(?:word)?s?|pword|pw|pwd|passcode|passwort|kennwort|contraseña|clave|mot de passe|mdp|senha|wachtwoord|hasło"
 _FOR = r"(?:,? (?:for|of|to|on|at|from|für|fürs|vom|von|zum|para|di|della|de|del|du|de la|da|do|pour|per|voor|van) [^.?!\n:=]{1,40}?)"
 _ARE = r"(?:'s| is| was| are| ist| war| lautet| es| era| é| è| est| c'est| jest| ?:| ?=| -| –| ->|,)"
+_OF_MINE = (
+    r"(?:(?:an?|the|my|our|your|its|new|old|current|wi-?fi|wlan|bank|e-?mail|login|main|master|mein\w*|unser\w*|das|neues|mi|la|el|nuestra|mon|notre|le"
+    r"|minha|nossa|mia|nostra|moje|nasze) )*"
+)
+_NO_TOOL = r"(?![ -](?:manager|hash\w*|librar\w+|app|vault|generator|policy|prompt|field|tool|store|cracker|reset|plugin|page|algorithm|service)\b)"
+_SERVICES = (
+    r"netflix|hulu|spotify|disney\S*|amazon|prime|google|gmail|apple|icloud|facebook|instagram|paypal|steam|github|gitlab|aws|wi-?fi|router|nas|vpn|admin"
+    r"|e-?mail|account|outlook|dropbox|linkedin|twitter|reddit"
+)
 # Forms in which only a value that looks like a secret is one: "pw for the wifi is Sommer2024", "netflix pass hunter22".
 _LOOSE = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -334,7 +380,12 @@ _LOOSE = tuple(
         rf"(?<!\w)(?:{_SHORT}){_FOR}{_ARE} {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
         rf"(?<!\w)(?:{_SHORT}){_ARE}? {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
         rf"(?<!\w)(?:{_SHORT})[^.?!\n]{{0,30}} (?:to|zu|auf|in|a|por|en|au) (\S{{4,128}})",
-        rf"(?<!\w)use (\S{{4,128}}) as (?:the |my |your |its )?(?:{_SHORT})(?!\w)",
+        rf"(?<!\S)(\S{{4,128}}) (?:as|als|como|comme|come|jako) {_OF_MINE}(?:{_SHORT})(?!\w){_NO_TOOL}",
+        rf"(?<!\S)(\S{{4,128}}) (?:is|was|ist|war|es|est|è|é|jest) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){_NO_TOOL}",
+        rf"(?<!\w)(?:made|make|making) (\S{{4,128}}) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){_NO_TOOL}",
+        rf"(?<!\w)(?:type|enter|put|try|say)(?: in)? (\S{{4,128}}) (?:when|where|at|for|into|in) [^.?!\n]{{0,30}}?(?:{_SHORT})(?!\w)",
+        r"(?<!\w)(?:wi-?fi|wlan|network|ssid|router)(?!\w)[^.?!\n]{0,40}? (?:key|schlüssel)(?:'s| is| ist|:|=) {0,2}(\S{6,63})",
+        rf"(?<!\w)(?:{_SERVICES})(?: login| account)?(?:'s| is|:) {{0,2}}\S{{2,60}} ?[/|] ?(\S{{4,64}})",
         r"(?<!\w)(?:log-?ins?|log ?in details|log ?in with|sign in with|creds?|credentials|zugangsdaten|anmeldedaten|identifiants|credenciales|credenciais"
         r"|credenziali|inloggegevens|dane logowania)(?!\w)[^\n/:]{0,40}?[:= ]\s{0,2}\S{2,60}?(?: ?[/:|,] ?| and | und | y | e | et | en | i )(\S{4,64})",
         r"(?<!\w)(?:user(?:name)?|usuario|benutzer(?:name)?|utilisateur|utente|gebruiker)(?:'s| is| ist| es| est|:|=)? ?\S{2,60}?"
@@ -346,6 +397,7 @@ _LOCKS = (
     r"|entry|entrance|access|building|unlock|keypad|vault|suitcase|verification|sms|otp|2fa|mfa|two-factor|one-time|authentication|login|log-in"
     r"|sim|puk|screen|phone|house|elevator|lift|wi-?fi|wlan|luggage|mailbox|shed|office)"
 )
+_PIN_NAME = r"(?:pin|otp|puk|passcode)(?:[- ](?:code|number))?"
 # Numbers that open something; "the error code is 404" is none of them.
 _CODES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -354,7 +406,11 @@ _CODES = tuple(
         rf"(?<!\w)(?:codes?|combination|combo) (?:for|to|of|on) (?:the |my |our |your )?[^.?!\n\d]{{0,20}}?{_LOCKS}[^.?!\n\d]{{0,20}}?(?:'s| is| was| are|:|=) {{0,2}}"
         r"([A-Z]?\d(?:[ -]?\d){2,11}[#*A-Z]?)(?![\w])",
         r"(?<!\w)(?:otp|puk|pin|pincode|pin[- ]code|pin[- ]number|geheimzahl|nip|(?:código|code|codice|numer) pin)(?!(?: code)? (?:area|region|zone))(?:'s|(?: for| to| für| der| meiner| de| della| van)?[^.?!\n\d]{0,30}?"
-        r"(?: is| was| ist| lautet| es| est| è| é| to|:|=))? {0,2}(\d{4,8})(?![\d.,]?\d)",
+        r"(?: is| was| ist| lautet| es| est| è| é| to|:|=| -| –|\?(?: it['’]?s| it is)?))? {0,2}(\d{4,8})(?![\d.,]?\d)",
+        rf"(?<![\d.,:/-])(\d{{4,8}})(?:,| is| was|, that['’]?s| —| -) (?:my|the|our) (?:\w+ ){{0,2}}{_PIN_NAME}(?![\w-])",
+        rf"(?<![\d.,:/-])(\d{{3,10}}[#*]?) (?:is|was|opens) (?:my|the|our) {_LOCKS}[- ](?:code|combination)(?!\w)",
+        rf"(?<!\w)code(?:'s| is|:) {{0,2}}(\d{{3,10}}[#*]?) (?:for|to|of|on) (?:my|the|our) (?:\w+ ){{0,2}}?{_LOCKS}(?!\w)",
+        r"(?<!\w)pass ?code(?:,? (?:for|of|to) [^.?!\n\d:]{1,30}?)?(?:'s| is| was|:|=)? {0,2}(\d(?:[ -]?\d){3,11})(?![\d%])",
         r"(?<!\w)(?:tür|haus|garagen|tor|alarm|zugangs|safe|bestätigungs)[- ]?code(?: ist| lautet| war|:|=)? {0,2}(\d{3,10}[#*]?)(?!\d)",
         r"(?<!\w)(?:code|código|codigo|codice|kod|combinación|combinaison|combinazione)(?: secreto| segreto)? (?:de la |de l'|du |de |del |della |dell'|do |da |para |pour |per |van de |do drzwi |d[’'])"
         r"[^.?!\n\d]{0,25}?(?:puerta|porte|porta|portail|portão|portal|cancello|alarm[ae]?|caja fuerte|coffre|cassaforte|casa|maison|immeuble|edificio|verificación|vérification|verifica|deur|to)"
@@ -374,10 +430,17 @@ _ON_BACK = expression(
     r"(\d{3})(?![\w%°$€£/+-]|[.,:]\d| ?(?:km|kilometers|miles?|m|meters|kg|grams?|pages?|pieces?|people|points|euros?|dollars|emergency)\b)",
     re.IGNORECASE,
 )
-# Several lower-case words behind "the password to my laptop is", and the answer to a security question.
+# Several lower-case words behind "the password to my laptop is" or "password =", and the answer to a security question.
 _PASSPHRASE = expression(
-    rf"(?<!\w)(?:password|passphrase|passcode|passwort|contraseña|mot de passe){_FOR}(?:'s| is| ist| es| est|:)\s{{0,2}}[\"'“]?((?:[a-z]{{3,12}}[ -]){{3,7}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
+    rf"(?<!\w)pass ?phrase{_FOR}?(?:'s| is|:| ?=)\s{{0,2}}((?:[a-z]{{3,12}}[ -]){{2,9}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
+    rf"|(?<!\w)(?:password|passwort|contraseña|mot de passe)(?: ?=|:)\s{{0,2}}((?:[a-z]{{3,12}}[ -]){{3,9}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
+    rf"|(?<!\w)(?:password|passphrase|passcode|passwort|contraseña|mot de passe){_FOR}(?:'s| is| ist| es| est|:)\s{{0,2}}[\"'“]?((?:[a-z]{{3,12}}[ -]){{3,7}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
     r"|(?<!\w)(?:(?:secret|security) (?:question )?(?:answer|word)|answer to (?:the|my) (?:secret|security) question)(?:'s| is|:)\s{0,2}[\"'“]?(\S{3,40}(?: [A-Z]\S{2,30})?)",
+    re.IGNORECASE,
+)
+# "root / toor is the login", whatever the two look like.
+_LOGIN = expression(
+    r"(?<!\S)([\w.@+-]{2,60}) ?[/:] ?([^\s/]{3,64}) (?:is|are|was) (?:the|my|our) (?:\w+ )?(?:log-?ins?|credentials|creds)(?![\w-]| (?:page|screen|url|route|path|name|form|button|flow))",
     re.IGNORECASE,
 )
 _NO_PASSPHRASE = expression(
@@ -394,6 +457,14 @@ _NO_CARD = expression(
     re.IGNORECASE,
 )
 _RECOVERS = r"(?:[\w-]*\d|(?-i:[A-Z]{4,8}(?:-[A-Z]{4,8}){2,}))"  # digits, or three groups of capitals and more
+_INDIAN_POSTCODE = expression(r"[1-8]\d{5}")
+_PIN_CODE = expression(r"\bpin(?P<code> ?code)?(?!\w)", re.IGNORECASE)
+_PLACED = expression(
+    r"\b(?:ship|deliver|post|send|address|area|city|town|locality|district|courier|zip|parcel)\w*", re.IGNORECASE
+)
+_UNLOCKS = expression(
+    r"\b(?:bank|card|atm|phone|sim|app|unlock|locks?|account|secret|security|upi|tablet|watch)\b", re.IGNORECASE
+)
 _PHRASE = expression(
     r"(?<!\w)(?:recovery|seed|backup|mnemonic|secret recovery|wallet|wiederherstellungs|de recuperación|de récupération)[- ]?"
     r"(?:phrase|words?|key phrase|wörter|sätze?)(?: (?:for|of|to) [^.?!\n:]{1,30}?)?(?:'s| is| are| ist|:|=)\s{0,2}[\"'“]?((?:[a-zäöüß]{3,12}[ ,]{1,2}){5,23}[a-zäöüß]{3,12})"
@@ -435,7 +506,7 @@ _SHOWN = _TALK | frozenset(
 )
 _KEY_HINTS = ("key", "token", "secret", "bearer")
 _PASSWORD_HINTS = (
-    *"""login log-in sign-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
+    *"""wifi wlan router network login log-in sign-in cred zugangsdaten anmeldedaten identifiants inloggegevens logowania user usuario benutzer utilisateur utente gebruiker
     mdp pass pwd pw pin contrase clave senha parola wachtwoord hasło haslo парол kennwort geheimzahl lösen adgangskode
     salasana şifre heslo jelszó parolă 密码 密碼 口令 パスワード 暗証番号 비밀번호 비번 암호""".split(),
     "log in",
@@ -445,7 +516,27 @@ _PASSWORD_HINTS = (
     "secret word",
     "security question",
     "secret question",
+    "wi-fi",
+    " / ",
 )
+# A question for a secret at the end of what an assistant says, and the words of an answer that tells none.
+_ASKS = expression(
+    r"(?:\b(?:what|which|tell|give|send|enter|type|need|provide|share|confirm|repeat|and|your|wie|was|nenn\w*|gib|dime|cuál|quel\w*|donne\w*|qual|dimmi)\b|[?？]|密码|비밀번호|パスワード)"
+    r"[^.?!\n]{0,60}?(?:\b(?:password|passwort|kennwort|contraseña|mot de passe|senha|passcode|passphrase|pin|cvv2?|cvc2?|otp|puk"
+    r"|(?:security|verification|one-time|access|door|gate|alarm|\w+-digit|\d-digit) code|secret (?:word|answer)|code (?:we|i) (?:just )?sent(?: you)?)\b|密码|비밀번호|パスワード)"
+    r"[^.?!\n]{0,40}[.?!:？]?\s*$",
+    re.IGNORECASE,
+)
+_ASKS_ABOUT = expression(
+    r"^\W*(?:did|does|do you (?:use|want|know|think)|have you|has|is|are|was|were|never|don['’]t|do not|how|when|why|who|where)\b"
+    r"|\b(?:manager|chang\w+|reset|forg[eo]t\w*|city|area)\b",
+    re.IGNORECASE,
+)
+_NO_ANSWER = frozenset(
+    "yes no nope yep sure ok okay why what later never none skip pass sorry forgot idk ja nein sí si oui non não".split()
+)
+_CODE_PART = expression(r"\d[\d -]*[#*]?")
+_QUESTION_CHARS, _ANSWER_CHARS = 200, 48
 _TRIM = ".,;:!?\"'`´’”“»«)]}>…。、」"
 
 
@@ -481,7 +572,16 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
         return
     for pattern in (_PIN, _ATTACHED):
         for found in pattern.finditer(text):
+            if pattern is _PIN and _is_postcode(text, found):
+                continue
             yield _trimmed(text, *found.span(found.lastindex or 0))
+    for found in find_in_steps(_PASSPHRASE, text):  # first, as the forms below take one word of it
+        value = found[found.lastindex or 0]
+        if not _NO_PASSPHRASE.search(value) and not _is_shown(value):
+            yield found.span(found.lastindex or 0)
+    for found in _LOGIN.finditer(text):
+        yield found.span(1)
+        yield found.span(2)
     shown = set()
     for found in _QUOTED.finditer(text):
         if _is_shown(found[1]):
@@ -495,9 +595,6 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
             talk = text[start:end].casefold() in _TALK or _is_expression(text, *value)
             if end - start >= 3 and not talk and start not in shown:
                 yield start, end
-    for found in find_in_steps(_PASSPHRASE, text):
-        if not _NO_PASSPHRASE.search(found[found.lastindex or 0]):
-            yield found.span(found.lastindex or 0)
     for pattern in _LOOSE:
         for found in find_in_steps(pattern, text):
             start, end = _trimmed(text, *found.span(1))
@@ -525,7 +622,8 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
         return
     for pattern in _CODES:
         for found in find_in_steps(pattern, text):
-            yield found.span(1)
+            if not _is_postcode(text, found):
+                yield found.span(1)
     for found in find_in_steps(_ON_BACK, text):
         before = text[max(0, found.start() - _CARD_CHARS) : found.start()]
         if _CARD.search(before) and not _NO_CARD.search(before):
@@ -534,10 +632,24 @@ def _code_spans(text: str) -> Iterator[tuple[int, int]]:
         yield found.span(found.lastindex or 0)
 
 
+def _is_postcode(text: str, found: re.Match[str]) -> bool:
+    """Whether a number is a PIN code of India, where a place has one: "pin code 560001"."""
+    name = _PIN_CODE.search(found[0])
+    if name is None or not _INDIAN_POSTCODE.fullmatch(found[1]) or _UNLOCKS.search(text):
+        return False
+    return bool(name["code"] or _PLACED.search(text))
+
+
 def _looks_secret(word: str) -> bool:
     """Whether a word looks like a password: letters with digits or marks among them, or capitals inside."""
+    word = word.strip("*_`\"'()")
     digits, letters = any(ch.isdigit() for ch in word), any(ch.isalpha() for ch in word)
-    if len(word) < 4 or "://" in word or re.fullmatch(r"\d+(?:[a-z]|[-.,:]\d+)*", word.casefold()):
+    if (
+        _PROGRAM.fullmatch(word)
+        or len(word) < 4
+        or "://" in word
+        or re.fullmatch(r"\d+(?:[a-z]|[-.,:]\d+)*", word.casefold())
+    ):
         return False
     return letters and (digits or bool(re.search(r"[!@#$%^&*_+=~?]\S", word)) or bool(re.search(r"[a-z][A-Z]", word)))
 

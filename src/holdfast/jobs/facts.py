@@ -12,7 +12,7 @@ from ..digest.endings import find_endings
 from ..digest.grounding import ground, in_other_language
 from ..digest.mentions import SubjectNames, is_code, subject_names
 from ..digest.second_look import known_values, without_ended
-from ..ingest.redact import MASK, mask_message
+from ..ingest.redact import MASK, mask_messages, mask_secrets
 from ..reconcile.archive import request_upkeep
 from ..reconcile.compare import in_first_person
 from ..reconcile.decide import Address, Claim
@@ -22,7 +22,7 @@ from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
-from ..types import Candidate, Evidence, Fact, FactChange, Job, Message
+from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
 BATCH_MESSAGES = 200
@@ -95,8 +95,8 @@ class FactReader:
         self, view: ReadView, messages: Sequence[Message], before: Message | None, names: dict[str, int]
     ) -> RuleInput:
         detectors = self.deps.config.detectors
-        read = [mask_message(message, detectors) for message in messages]
-        before = before and mask_message(before, detectors)
+        masked = mask_messages([before, *messages] if before else messages, detectors)
+        before, read = (masked[0], masked[1:]) if before else (None, masked)
         never = [topic for _, topic in view.blocked_topics()]
         subjects, facts = view.subjects(), current_facts(view, read)
         named_by = view.at(None, None).facts() if subjects else facts
@@ -107,7 +107,7 @@ class FactReader:
         """Return what the user said in the messages before."""
         first = messages[0].seq if messages else 1
         found = view.messages(start_seq=max(1, first - EARLIER_MESSAGES), end_seq=first - 1) if first > 1 else []
-        return [mask_message(one, self.deps.config.detectors).content for one in found if one.role == "user"]
+        return [one.content for one in mask_messages(found, self.deps.config.detectors) if one.role == "user"]
 
     def input_of(self, view: ReadView, message: Message) -> RuleInput:
         """Return the snapshot for reading one message again after it was edited."""
@@ -320,6 +320,15 @@ def speaker_subject(message: Message, user: str, names: Mapping[str, int]) -> st
     by_id = [name for name in names if name.casefold() == user.casefold()]
     own = by_id[0] if by_id else min(names, key=lambda name: names[name])
     return SELF if message.name == own else message.name.casefold()
+
+
+def mask_claim(candidate: Candidate, detectors: Sequence[Detector]) -> Candidate:
+    """Return a model's claim with its secrets masked, whichever words named them: also ``pin = 4821``."""
+    text, value = mask_secrets(candidate.text, detectors), mask_secrets(candidate.value, detectors)
+    if MASK in mask_secrets(f"{candidate.key.replace('_', ' ')}: {candidate.value}", detectors):
+        value = MASK * len(candidate.value)
+    unchanged = (text, value) == (candidate.text, candidate.value)
+    return candidate if unchanged else replace(candidate, text=text, value=value)
 
 
 def is_masked(candidate: Candidate) -> bool:

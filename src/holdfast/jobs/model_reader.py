@@ -36,7 +36,7 @@ from ..digest.summarize import (
 )
 from ..embed.protocol import dequantize
 from ..ingest.append import advance_reading, is_reading_due
-from ..ingest.redact import mask_message, redact_secrets
+from ..ingest.redact import mask_messages, redact_secrets
 from ..llm import FunctionModel
 from ..llm.prompts import (
     fact_language_lines,
@@ -64,6 +64,7 @@ from .facts import (
     current_facts,
     is_masked,
     known_subjects,
+    mask_claim,
     report_of,
     speaker_subject,
     spoken_by,
@@ -196,7 +197,7 @@ class ModelReader:
 
     def _excerpt(self, view: ReadView, found: Sequence[Message], start: int, *, whole: bool) -> Excerpt:
         row = view.conversation()
-        masked = [mask_message(message, self.config.detectors) for message in found]
+        masked = mask_messages(found, self.config.detectors)
         messages = [message for message in masked if message.seq >= start]
         messages = messages if whole else _window(messages, self.config.extract_user_turns)
         facts, names = current_facts(view, messages), speaker_names(view, messages)
@@ -509,7 +510,9 @@ class ModelReader:
         found = [
             candidate for candidate in extraction.candidates if not matches_blocked_topic(candidate, excerpt.never)
         ]
-        found = [_with_speaker(scope, excerpt, messages, candidate) for candidate in found]
+        found = [
+            _with_speaker(scope, excerpt, messages, mask_claim(candidate, self.config.detectors)) for candidate in found
+        ]
         good, bad = ground(found, messages, min_confidence=self.config.min_confidence, injected=excerpt.injected)
         dropped = [pair for pair in extraction.dropped if not matches_blocked_topic(pair[0], excerpt.never)]
         masked = [(candidate, DISCARDED) for candidate, _ in good if is_masked(candidate)]

@@ -17,7 +17,7 @@ from ..clock import from_ms, new_id, to_ms
 from ..digest.summarize import SUMMARY_SOURCE, SummaryDraft, summarize_chunk, summarize_level
 from ..errors import BadInput, ConfigError, Conflict, NotFound
 from ..ingest.append import advance_reading
-from ..ingest.redact import mask_message
+from ..ingest.redact import mask_messages
 from ..llm.protocol import ModelError
 from ..reconcile.archive import request_upkeep
 from ..reconcile.decide import NEVER_HELD, Claim
@@ -422,7 +422,7 @@ class Rebuilder:
             children = [r.summary for r in rows if r.live and r.summary.parent == row.summary.id]
             return SummarySources(epoch, row, [], children)
         found = view.messages(start_seq=row.summary.start_seq, end_seq=row.summary.end_seq)
-        masked = [mask_message(message, self.deps.config.detectors) for message in found]
+        masked = mask_messages(found, self.deps.config.detectors)
         return SummarySources(epoch, row, masked, [])
 
     def _replace_summary(

@@ -28,7 +28,7 @@ from ..digest.summarize import (
     tell_story,
 )
 from ..ingest.append import advance_reading
-from ..ingest.redact import mask_message
+from ..ingest.redact import mask_messages
 from ..llm.protocol import BadAnswer, ModelError
 from ..recall.search import without_changed, without_changed_lines
 from ..reports import DigestReport
@@ -107,7 +107,7 @@ class CloseChunks:
         if row is None:
             return OpenMessages(view.user().epoch, None, [], [])
         found = view.messages(start_seq=row.chunk_start, limit=WINDOW_MESSAGES)
-        messages = [mask_message(message, self.deps.config.detectors) for message in found]
+        messages = mask_messages(found, self.deps.config.detectors)
         return OpenMessages(view.user().epoch, row, messages, view.summaries())
 
     def _due_chunks(self, seen: OpenMessages) -> list[Chunk]:
@@ -549,7 +549,7 @@ def _key_of(messages: Sequence[Message], detectors: Sequence[Detector]) -> bytes
 @lru_cache(maxsize=512)
 def _rest_summaries(rest: _Rest) -> tuple[Summary, ...]:
     """Summarize the same messages once: every context of a new conversation asks for those of the earlier ones."""
-    return tuple(summarize_rest([mask_message(message, rest.detectors) for message in rest.messages]))
+    return tuple(summarize_rest(mask_messages(rest.messages, rest.detectors)))
 
 
 def forget_rests() -> None:

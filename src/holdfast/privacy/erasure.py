@@ -29,7 +29,7 @@ from ..config import Config
 from ..digest.summarize import SummaryDraft, summarize_chunk, summarize_level
 from ..errors import Conflict, NotFound
 from ..ingest.append import ABANDONED, build_document, index_message, redact_message
-from ..ingest.redact import MASK, mask_message
+from ..ingest.redact import MASK, mask_messages
 from ..jobs.facts import FactReader, RuleInput
 from ..jobs.queue import ReadMode
 from ..jobs.summaries import into_index, order_story
@@ -283,7 +283,7 @@ class Eraser:
 
     def _drafts(self, plan: ErasurePlan, place: Place) -> dict[str, SummaryDraft]:
         hide = self.config.detectors
-        messages = {seq: mask_message(message, hide) for seq, message in plan.remaining[place].items()}
+        messages = {one.seq: one for one in mask_messages(plan.remaining[place].values(), hide)}
         return summary_drafts(plan.summaries[place], list(plan.changes.messages[place]), messages)
 
     def _apply(
@@ -509,7 +509,7 @@ def remove_unsupported(
         messages: dict[int, Message] = {}
         for summary in affected_summaries(rows, seqs):
             inside = here.messages(start_seq=summary.start_seq, end_seq=summary.end_seq) if summary.level == 1 else []
-            messages.update((message.seq, mask_message(message, detectors)) for message in inside)
+            messages.update((message.seq, message) for message in mask_messages(inside, detectors))
         replace_summaries(here, rows, summary_drafts(rows, seqs, messages), seqs, removed, now_ms)
 
 

@@ -36,7 +36,7 @@ from ...digest.answers import numbers_in, parse_rolling_summary
 from ...digest.second_look import numbers_said
 from ...digest.summarize import extend_rolling_summary
 from ...errors import BadInput, ConfigError
-from ...ingest.redact import mask_message
+from ...ingest.redact import mask_messages
 from ...llm import Function, model_of
 from ...llm.prompts import format_sections, load, message_lines
 from ...llm.protocol import LanguageModel, ModelError, Request
@@ -107,7 +107,7 @@ class ByModel:
             ModelError: the model gave none that can be used.
         """
         prompt, config = load(ROLLING), self.config
-        told = [mask_message(message, config.detectors) for message in messages]
+        told = mask_messages(messages, config.detectors)
         lines = message_lines(told, config.message_char_limit)
         request = Request(
             layer=ROLLING,
