@@ -97,7 +97,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --upgrade --gen
 	--no-emit-index-url --no-header --no-annotate
 
 lock:  ## resolve the dependencies again, to the newest that fit
-	@python3 -m venv build/lock
+	@python3 -m.venv build/lock
 	@build/lock/bin/pip install --quiet --disable-pip-version-check uv
 	@build/lock/bin/$(LOCK) --group build pyproject.toml -o requirements/run.lock
 	@build/lock/bin/$(LOCK) --group dev pyproject.toml -o requirements/dev.lock

@@ -63,6 +63,9 @@ def test_what_was_said_before_does_not_replace_what_was_said_since(memory: Memor
     assert sorted(fact.value for fact in user.facts()) == ["Lisbon", "nuts"]
     (past,) = user.facts("home", as_of=START - 10 * DAY)
     assert (past.value, past.valid_from) == ("Porto", START - 30 * DAY)
+    user.remember("I work as a nurse.")
+    user.remember("I work as a baker.", at=START - 30 * DAY)
+    assert [fact.value for fact in user.facts("work")] == ["nurse"]
     with pytest.raises(BadInput, match="time zone"):
         user.remember("I live in Faro.", at=datetime(2026, 1, 1))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from holdfast import Memory
 
 from .conftest import Ask
@@ -71,6 +73,29 @@ def test_memories_are_posted_as_a_list_in_the_shape_in_which_they_are_given(memo
     assert client.post("/v1/users/twin/facts", json=given).status_code == 201
     labels = client.get("/v1/users/twin/facts", params={"category": "context"}).json()["data"]
     assert [(one["text"], one["label"]) for one in labels] == [("Deploys on Kubernetes", "context")]
+
+
+def test_a_memory_is_as_old_as_the_one_it_was_exported_from(memory: Memory, ask: Ask) -> None:
+    client, user = ask("app"), memory.user("ana")
+    user.remember("I live in Porto.")
+    older = {"content": "Lives in Lisbon", "category": "identity", "source": {"extractedAt": "2024-03-01T10:00:00Z"}}
+
+    assert client.post(f"{HOME}/facts", json=[older]).status_code == 201
+    assert [fact.text for fact in user.facts()] == ["Lives in Porto."]
+    [given] = client.get(f"{HOME}/export", params={"format": "memories"}).json()
+    assert given["source"]["conversationId"] is None
+    user.remember("Likes tea", category="preference", at=datetime(2025, 5, 1, tzinfo=UTC))
+    kept = client.get(f"{HOME}/export", params={"format": "memories"}).json()
+    assert "2025-05-01T00:00:00Z" in {one["source"]["extractedAt"] for one in kept}
+
+
+def test_a_mistake_in_a_list_is_named_by_its_place(ask: Ask) -> None:
+    refused = ask("app").post(
+        f"{HOME}/facts", json=[{"content": "Likes tea"}, {"content": "Likes jazz", "confidence": "high"}]
+    )
+
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("body.1.confidence: ")
 
 
 def test_of_a_list_with_a_mistake_nothing_is_stored(memory: Memory, ask: Ask) -> None:

@@ -345,15 +345,17 @@ def memories_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
         if fact["valid_to"] is not None:
             continue
         said = next((one for one in fact["evidence"]), None)
+        by_hand = said is not None and said["conversation"] == "(by hand)"
+        extracted = (said["at"] if said is not None and by_hand else None) or fact["recorded_at"]
         memory = {
             "id": fact["id"],
             "userId": str(data["user"]),
             "organizationId": str(data["org"]),
             "content": fact["text"],
             "source": {
-                "conversationId": said and str(said["conversation"]),
-                "messageId": said and str(said["seq"]),
-                "extractedAt": _iso(fact["recorded_at"]),
+                "conversationId": None if said is None or by_hand else str(said["conversation"]),
+                "messageId": None if said is None or by_hand else str(said["seq"]),
+                "extractedAt": _iso(extracted),
             },
             "category": fact["label"],
             "confidence": fact["confidence"],

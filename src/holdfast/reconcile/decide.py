@@ -20,7 +20,7 @@ from ..store import FactRow
 from ..text import expression
 from ..text.sentences import describes_only_past
 from ..text.terms import terms
-from ..types import Candidate, Evidence, Fact, FactChange
+from ..types import BY_HAND_CONVERSATION, Candidate, Evidence, Fact, FactChange
 from .compare import (
     NUMBERS,
     OPPOSITES,
@@ -462,10 +462,10 @@ def rests_on(row: FactRow, evidence: Evidence) -> bool:
 
 
 def is_later(claim: Claim, row: FactRow) -> bool:
-    """Whether the claim was said after the fact's latest statement: by number in one conversation, else by time."""
+    """Whether the claim was said after the fact's latest statement: by number in one conversation, by time elsewhere and by hand."""
     mine = claim.evidence
     here = [e.seq for e in row.fact.evidence if (e.home, e.conversation) == (mine.home, mine.conversation)]
-    if here and row.stated_seq in here:
+    if here and row.stated_seq in here and mine.conversation != BY_HAND_CONVERSATION:
         return (mine.seq, mine.start) >= (row.stated_seq, 0)
     return (claim.said_at_ms, mine.seq) >= (row.stated_at, row.stated_seq)
 

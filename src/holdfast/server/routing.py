@@ -399,11 +399,17 @@ def install(app: FastAPI, fitted: Callable[[Scope, Response], Response]) -> None
     app.add_exception_handler(Exception, broken)
 
 
+# Said of the shape that a body has not, where it may have one of two.
+_OTHER_SHAPE = ("model_attributes_type", "model_type", "list_type")
+
+
 def _where(error: RequestValidationError) -> str:
     """Describe which fields are wrong and how, without repeating their values."""
     found = []
-    for item in error.errors()[:5]:
-        # a name that the caller made up may be text of a message
-        place = ".".join(str(part) for part in item["loc"] if isinstance(part, int) or part.isidentifier())[:100]
+    told = [item for item in error.errors() if item["type"] not in _OTHER_SHAPE] or error.errors()
+    for item in told[:5]:
+        # a name that the caller made up may be text of a message; one with a capital is that of a class here
+        parts = (str(one) for one in item["loc"] if isinstance(one, int) or (one.isidentifier() and one[0].islower()))
+        place = ".".join(parts)[:100]
         found.append(f"{place}: {item['msg'] if item['type'] != 'json_invalid' else 'this is not JSON'}")
     return "; ".join(found)

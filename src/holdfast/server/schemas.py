@@ -8,10 +8,10 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from fastapi import Depends, Header, Path, Query, Request
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, model_validator
 from starlette.exceptions import HTTPException
 
 from ..context.assemble import Strategy
@@ -218,6 +218,13 @@ class NewFact(Body):
     at: datetime | None = None
 
 
+class MemorySource(Body):
+    """Where an exported memory comes from; its time is when it was said, unless ``at`` says otherwise."""
+
+    model_config = ConfigDict(extra="ignore")
+    extractedAt: datetime | None = None
+
+
 class NewMemory(NewFact):
     """A memory of a list, in the shape in which memories are exported; what only the exporting side uses is passed over."""
 
@@ -225,10 +232,16 @@ class NewMemory(NewFact):
     id: Annotated[Any, Field(exclude=True)] = None
     userId: Annotated[Any, Field(exclude=True)] = None
     organizationId: Annotated[Any, Field(exclude=True)] = None
-    source: Annotated[Any, Field(exclude=True)] = None
+    source: Annotated[MemorySource | None, Field(exclude=True)] = None
     embedding: Annotated[Any, Field(exclude=True)] = None
     lastAccessedAt: Annotated[Any, Field(exclude=True)] = None
     accessCount: Annotated[Any, Field(exclude=True)] = None
+
+    @model_validator(mode="after")
+    def _dated(self) -> Self:
+        if self.at is None and self.source is not None:
+            self.at = self.source.extractedAt
+        return self
 
 
 NewFacts = Annotated[list[NewMemory], Field(min_length=1, max_length=1_000)]

@@ -13,6 +13,7 @@ it, and rules for an answer that a program reads.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from urllib.parse import quote, unquote
 from ...text.validate import parse_rating
 from ..gate import Grant, named_by_header
 from .shapes import CHAT, INSTRUCTIONS, RESPONSES, Shape
+
+_log = logging.getLogger("holdfast")
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = JSONDecoder()
@@ -204,12 +207,20 @@ def memory_options(
         conversation=_first_name(places),
         store=not neither and not _is_off(named_by_header(headers, "store")),
         recall=not neither and not _is_off(named_by_header(headers, "recall")),
-        rating=None if neither else parse_rating(named_by_header(headers, "rating") or ""),
+        rating=None if neither else _rating(named_by_header(headers, "rating") or ""),
         follows=_first_name((follows,)) if shape is RESPONSES else None,
         history=(named_by_header(headers, "history") or ("whole" if host and host.whole else "")).strip().lower(),
         request=sha256(key.encode()).hexdigest()[:16] if (key := headers.get("idempotency-key")) else "",
         held=shape is RESPONSES and _first_name((conversation, follows)) is not None,
     )
+
+
+def _rating(given: str) -> float | None:
+    """Return the rating of a header; what is none goes to the log, as no chat shall fail for it."""
+    score = parse_rating(given)
+    if given and score is None:
+        _log.warning("X-Memory-Rating: %.20r is no rating; it is up, down, or a number from 0 to 1", given)
+    return score
 
 
 @dataclass(frozen=True, slots=True)
