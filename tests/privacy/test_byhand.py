@@ -534,3 +534,22 @@ def test_words_of_a_message_go_with_an_extracted_event_that_was_corrected() -> N
 
         assert "tteokbokki" not in chat.load()[0].content
         assert user.history() == []
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "left"),
+    [
+        ("Likes tea", "Does not like tea", ["Dislikes tea."]),
+        ("Does not like tea", "Likes tea", ["Likes tea."]),
+        ("Smokes", "Does not smoke", ["Does not smoke"]),
+        ("Uses Redis", "Does not use Redis", ["Does not use Redis"]),
+        ("Is vegan", "Is not vegan", []),
+        ("Likes jazz", "Is not vegan", ["Is not vegan", "Likes jazz."]),
+    ],
+)
+def test_a_memory_that_denies_another_replaces_it(memory: Memory, first: str, then: str, left: list[str]) -> None:
+    user = memory.user(USER)
+    for words in (first, then):
+        user.remember(words)
+
+    assert sorted(fact.text for fact in user.facts()) == left

@@ -18,7 +18,13 @@ def believed(*said: str) -> list[str]:
 
 
 ENDS = [
-    ("Our logs are in Loki.", "Our logs are in Elastic now.", ["Their logs are in Elastic now."]),
+    ("Our logs are in Loki.", "Our logs are in Elastic now.", ["Uses Elastic."]),
+    ("We ship our logs to Loki.", "We've replaced Loki with Elastic for the logs.", ["Uses Elastic."]),
+    ("We use Stripe for payments.", "Adyen handles our payments now.", ["Uses Adyen."]),
+    ("We use Angular for the frontend.", "We rewrote the frontend in Svelte.", ["Uses Svelte."]),
+    ("We're on the Pro plan.", "We upgraded to Enterprise.", ["Is on the enterprise plan."]),
+    ("I'm a nurse at Initech.", "I joined Hooli as a midwife.", ["Works as a midwife.", "Works at Hooli."]),
+    ("I prefer Python over JavaScript.", "I've come to dislike Python.", ["Dislikes Python."]),
     ("We track bugs in Jira.", "We track bugs in Linear now.", ["Tracks bugs in Linear now."]),
     ("We use Jenkins for CI.", "We moved to GitHub Actions.", ["Uses GitHub Actions."]),
     ("We host everything on AWS.", "We left AWS, everything runs on Hetzner now.", ["Uses Hetzner."]),
@@ -30,7 +36,7 @@ ENDS = [
     ("We run on Kubernetes.", "We moved from Kubernetes to Nomad.", ["Uses Nomad."]),
     ("We use Slack for chat.", "We replaced Slack with Zulip.", ["Uses Zulip."]),
     ("We use Asana.", "We switched to Trello.", ["Uses Trello."]),
-    ("We use Loki for logs.", "We use Elastic for logs now.", ["Uses Elastic for logs now."]),
+    ("We use Loki for logs.", "We use Elastic for logs now.", ["Uses Elastic."]),
     ("We track tickets in Jira.", "We dropped Jira for Linear.", ["Uses Linear."]),
     ("Our API runs on Flask.", "We moved from Flask to FastAPI.", ["Uses FastAPI."]),
     ("Our mail goes through SendGrid.", "We migrated from SendGrid to Postmark.", ["Uses Postmark."]),
@@ -59,6 +65,10 @@ def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) 
 
 
 STAYS = [
+    ("We use Stripe for payments.", "Adyen handles our invoices now."),
+    ("We use Stripe for payments.", "Adyen handles our payments too now."),
+    ("We use Stripe for payments.", "Adyen handles our payments."),
+    ("We use Angular for the backoffice.", "We rewrote the frontend in Svelte."),
     ("Our backend is in Python.", "We rewrote the frontend in TypeScript."),
     ("Our backend is in Python.", "We rewrote part of the backend in Go."),
     ("I take the bus to work.", "I bike to work on Fridays."),

@@ -64,7 +64,7 @@ _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
 _KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
 _TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
 _NO_VALUE = frozenset(
-    "i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
+    "is am are was i'm im i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
     "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
     "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )

@@ -31,6 +31,7 @@ from ..reconcile.merging import add_quotes, merged_into, parse_tool_uses, split_
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import SELF, Scope, checked_name
 from ..store import OF_USER, Derivation, FactOwner, FactRow, ReadView, Store, WriteView, effective_consent
+from ..text.languages import NEGATES
 from ..text.sentences import split_sentences
 from ..text.terms import terms
 from ..text.validate import checked_count, checked_share, checked_text
@@ -148,19 +149,24 @@ class Corrections:
         at_ms = at_ms if given.at_ms is None else min(given.at_ms, at_ms)
         message = self._store_message(view, subject, content, at_ms, given)
         quotes = self._quotes(view, subject, given)
-        claims = self._claims(view, subject, given, message, quotes[0].at if quotes else None)
-        for claim in claims:
-            self._check_wanted(view, claim.candidate, content)
-        changes = learn(
-            view.at(subject, BY_HAND_CONVERSATION).of_owner(owner),
-            claims,
-            (),
-            self.reader.registry,
-            new_id=lambda: new_id("fact", now_ms),
-            now_ms=now_ms,
-            hints=hints,
-        )
-        done = [change for change in changes if change.op != "rejected"]
+        happened = quotes[0].at if quotes else None
+        done, changes = list[FactChange](), list[FactChange]()
+        for as_read in (True, False):  # what ends nothing is kept as it is: "Is not vegan"
+            claims = self._claims(view, subject, given, message, happened, as_read=as_read)
+            for claim in claims:
+                self._check_wanted(view, claim.candidate, content)
+            changes = learn(
+                view.at(subject, BY_HAND_CONVERSATION).of_owner(owner),
+                claims,
+                (),
+                self.reader.registry,
+                new_id=lambda: new_id("fact", now_ms),
+                now_ms=now_ms,
+                hints=hints,
+            )
+            done = [change for change in changes if change.op != "rejected"]
+            if done or not all(change.reason.startswith("nothing-to-end") for change in changes):
+                break
         if not done:
             raise _Refused(changes[0].reason if changes else "nothing-new: this is believed already")
         if quotes:
@@ -207,10 +213,17 @@ class Corrections:
         return change if found is None else replace(change, fact=found.fact)
 
     def _claims(
-        self, view: WriteView, subject: str, given: FactInput, message: Message, happened: datetime | None
+        self,
+        view: WriteView,
+        subject: str,
+        given: FactInput,
+        message: Message,
+        happened: datetime | None,
+        *,
+        as_read: bool = True,
     ) -> list[Claim]:
         here, episode = view.at(subject, BY_HAND_CONVERSATION), given.about is not None and not given.category
-        if not given.category and not episode:
+        if as_read and not given.category and not episode:
             seen = self.reader.input_of(here, message)
             words = replace(
                 seen, messages=[replace(one, content=without_aliases(one.content)) for one in seen.messages]
@@ -246,13 +259,16 @@ class Corrections:
     def _claims_of_memory(self, scope: Scope, words: RuleInput, message: Message, confidence: float) -> list[Claim]:
         """Return the attributes of a memory in the third person ("Works at Acme"), if they say all of it."""
         text = words.messages[0].content if words.messages else ""
-        own = in_first_person(text)
+        own = _DOES_NOT.sub("I do not", in_first_person(text), count=1)
         if scope.subject not in (None, SELF) or own == text or parse_tool_uses(text):
             return []  # what is said of a tool stays a sentence, which others about the tool are merged with
         read, _ = self.reader.claims(scope, replace(words, messages=[replace(words.messages[0], content=own)]))
         said = [one.candidate.text for one in read] + [
             "runs uses" for one in read[:1] if one.candidate.category == "tech"
         ]
+        if NEGATES["en"].search(text) and all(one.candidate.kind == "attribute" for one in read):
+            # "does not like" is worded "dislikes"
+            said += [one.candidate.quote for one in read] + [text.split()[0]]
         if not repeats_all(text, said, least=1):
             return []
         quoted = _evidence(message, SELF)
@@ -769,6 +785,9 @@ def _candidate(row: FactRow) -> Candidate:
 def _evidence(message: Message, subject: str) -> Evidence:
     words = message.content
     return Evidence(BY_HAND_CONVERSATION, message.seq, message.role, words, 0, len(words), message.at, subject)
+
+
+_DOES_NOT = re.compile(r"^(?:(?:the )?user )?(?:does not|doesn['\u2019]?t)\b", re.IGNORECASE)
 
 
 def _after(rows: Sequence[FactRow], now_ms: int) -> int:

@@ -225,7 +225,7 @@ def _infinitive(verb: str) -> str:
 
 
 _OF_THE_USER = re.compile(
-    r"^(?:(?:the )?user (?P<verb>[a-z]+)|(?P<bare>lives|works|uses|drives|plays|speaks|takes|weighs|studies|owns|has|is|prefers|likes|loves|hates|deploys|runs|rides|drinks|eats|keeps|wants|dislikes|enjoys|teaches|rents|collects|grew|moved|had|was|wears|suffers))\b",
+    r"^(?:(?:the )?user (?P<verb>[a-z]+)|(?P<bare>lives|works|uses|drives|plays|speaks|takes|weighs|studies|owns|has|is|prefers|likes|loves|hates|deploys|runs|rides|drinks|eats|keeps|wants|dislikes|enjoys|teaches|rents|collects|smokes|commutes|grew|moved|had|was|wears|suffers))\b",
     re.IGNORECASE,
 )
 _DOING = re.compile(r"^(?:using|running|living|working|learning|studying|driving)\b", re.IGNORECASE)

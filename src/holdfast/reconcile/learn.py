@@ -12,7 +12,7 @@ from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
 from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
-from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, FactChange, FactKind
+from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, Fact, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import all_words, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
 from .decide import (
@@ -40,7 +40,7 @@ from .decide import (
 )
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
-from .moves import is_left_for, is_rewritten_in
+from .moves import has_taken_over, is_left_for, is_rewritten_in
 from .registry import Registry, fold_name, normalize_value
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
@@ -406,11 +406,19 @@ def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
     left = left or [
         fact
         for fact in others
-        if fact.key == candidate.key and is_rewritten_in([one.quote for one in fact.evidence], candidate.value, text)
+        if fact.key == candidate.key
+        and any(moved(_messages_of(view, fact), candidate.value, text) for moved in (is_rewritten_in, has_taken_over))
     ]
     if len(left) == 1:  # of two it is not known which
         gone = replace(candidate, key=left[0].key, value=left[0].value, op="retract", modality="negated", join="")
         yield replace(claim, candidate=gone)
+
+
+def _messages_of(view: WriteView, fact: Fact) -> Iterator[str]:
+    """Yield the messages that a fact quotes: what its quotes leave out may say what it is used for."""
+    for one in fact.evidence:
+        found = view.at(fact.subject, one.conversation).messages(start_seq=one.seq, end_seq=one.seq) if one.seq else []
+        yield found[0].content if found else one.quote
 
 
 def at_known_address(view: WriteView, claim: Claim, registry: Registry) -> Claim:

@@ -27,6 +27,8 @@ _KINDS = [
         "sendgrid, postmark, mailgun",
         "zendesk, intercom, freshdesk",
         "terraform, pulumi, cloudformation",
+        "stripe, adyen, braintree, mollie, paddle, worldpay",
+        "grafana loki, elastic, splunk, graylog",
     )
 ]
 _OBJECT = r"(?: (?:our |the |my )?(?:ci|ci/cd|builds?|pipelines?|everything|it all|all of it|deployments?))?"
@@ -49,6 +51,7 @@ _PLACED = expression(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.
 _USED_FOR = expression(
     r"(?:uses?|runs?) (?P<where>[\w.+-]+(?: [\w.+-]+){0,2}?) (?P<how>for) (?P<what>.{2,60})", re.IGNORECASE
 )
+_THESE_DAYS = expression(r"\b(?:now|nowadays|these days|instead)\b", re.IGNORECASE)
 _NOW_FIRST = expression(r"(?:now|nowadays|these days),? (?=(?:uses?|runs?)\b)", re.IGNORECASE)
 _STAYS = expression(
     r"\b(?:is|are|lives?|stays?|sits?|keeps?|stores?|tracks?|logs?|hosts?|documents?|writes?|files?|plans?|monitors?|deploys?)\b",
@@ -97,6 +100,23 @@ def is_rewritten_in(said_of_old: Iterable[str], new: str, text: str) -> bool:
         return False
     part = rf"(?<!\w){found['part'].replace('-', '-?')}(?!\w)"
     return any(re.search(part, quote, re.IGNORECASE) for quote in said_of_old)
+
+
+def has_taken_over(said_of_old: Iterable[str], new: str, text: str) -> bool:
+    """Whether *new* now does what the old messages say of another tool: "Adyen handles our payments now", after "Stripe for payments"."""
+    if not _THESE_DAYS.search(text) or _PARTLY.search(text) or _LIMITED.search(text):
+        return False
+    name, what = re.escape(new), r"(?P<what>(?!now\b)[a-z-]+(?: (?!now\b|these\b)[a-z-]+)?)"
+    served = (
+        rf"\b(?:our|my|the) {what} (?:are|is|goe?s?|lives?|sits?|runs?)(?: kept| stored| sent| shipped)? (?:now )?(?:in|to|on|through|with|via) {name}(?!\w)",
+        rf"(?<!\w){name} (?:for|as) (?:our |the |my |all )*{what}",
+        rf"(?<!\w){name} (?:now )?(?:handles|does|powers|processes|manages|takes care of|runs) (?:all )?(?:our|my|the) {what}",
+    )
+    found = next(filter(None, (re.search(one, text, re.IGNORECASE) for one in served)), None)
+    if found is None:
+        return False
+    same = rf"(?:\b(?:our|my|the|for|all|as|ship|send|track|keep|process) )+{re.escape(found['what'])}(?!\w)"
+    return any(re.search(same, told, re.IGNORECASE) for told in said_of_old)
 
 
 def is_left_for(old: str, new: str, text: str) -> bool:
