@@ -17,7 +17,8 @@ class Place:
 
     def said(self, session="default"):
         if isinstance(self.where, Memory):
-            messages = self.where.conversation(session, user="default").load()
+            user = "default" if session in ("default", "mine") else f"session:{session}"
+            messages = self.where.conversation(session, user=user).load()
         else:
             messages = self.where.load(session)
         return [(m.role, m.content) + (("incomplete",) if m.meta.get("incomplete") else ()) for m in messages]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
+import time
 
 import pytest
 
@@ -19,6 +21,7 @@ from holdfast import (
 )
 from holdfast.errors import BadInput, ConfigError
 from holdfast.integrations.calls.strategies import Layered, Summary, SummaryBuffer, Window
+from holdfast.types import RollingSummary
 
 from .callables import last, later, later_words, words
 
@@ -265,6 +268,8 @@ def test_the_summary_is_made_after_the_reply_and_kept(kept, tmp_path):
     chat = with_memory(model, store, strategy=Summary(1, summarize=summarize))
     for number in range(4):
         chat(f"turn {number}")
+        for writing in [one for one in threading.enumerate() if one.name == "holdfast-summary"]:
+            writing.join()
     seen = []
     with_memory(lambda m: seen.extend(m) or "fine", store, strategy=Summary(1, summarize=summarize))("last")
 
@@ -313,3 +318,169 @@ def test_a_counter_learns_from_what_replies_report():
     chat("word " * 200)
 
     assert 1.2 < count.factor("m1") < 1.6
+
+
+# Stores and inputs of other makers.
+
+
+class OwnStore:
+    """A store as others write one: one message at a time, no summaries."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def append(self, session, message):
+        self.rows.setdefault(session, []).append(Message(message.role, message.content, meta=message.meta))
+
+    def load(self, session):
+        return list(self.rows.get(session, ()))
+
+    def clear(self, session):
+        self.rows.pop(session, None)
+
+
+def test_a_store_of_ones_own_is_given_one_message_at_a_time():
+    store = OwnStore()
+    with_memory(lambda messages: "fine", store)(
+        [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]
+    )
+
+    assert [m.role for m in store.load("default")] == ["system", "user", "assistant"]
+
+
+def test_what_a_cleared_session_held_does_not_come_back_in_its_summary():
+    store, seen = OwnStore(), []
+    chat = with_memory(lambda messages: seen.append(str(messages)) or "fine", store, strategy=Summary(1))
+    for said in ("My goat is called Klementine.", "I work at Umbrella.", "a", "b"):
+        chat(said)
+    assert "Klementine" in seen[-1]
+    store.clear("default")
+    for said in ("New start", "c", "d", "e"):
+        chat(said)
+
+    assert "Klementine" not in seen[-1]
+    assert "New start" in seen[-1]
+
+
+def test_an_async_store_is_refused_when_it_is_given():
+    class Late(OwnStore):
+        async def load(self, session):
+            return []
+
+    with pytest.raises(ConfigError, match="async store"):
+        with_memory(lambda messages: "fine", Late())
+
+
+@pytest.mark.parametrize("strategy", [5, object()])
+def test_what_is_no_strategy_is_refused_when_it_is_given(strategy):
+    with pytest.raises((BadInput, ConfigError), match="strategy"):
+        with_memory(lambda messages: "fine", InMemoryMessages(), strategy=strategy)
+
+
+async def late_summary(before, messages):
+    return "later"
+
+
+@pytest.mark.parametrize("summarize", ["openai:gpt-5-mini", 3, late_summary])
+def test_what_cannot_summarize_is_refused_when_it_is_given(summarize):
+    for kind in (Summary, SummaryBuffer):
+        with pytest.raises(ConfigError, match="summarize"):
+            kind(2, summarize=summarize)
+
+
+def test_an_empty_summary_leaves_the_one_before():
+    history = [Message("user", f"line {number}") for number in range(6)]
+    before = Summary(1, summarize=lambda before, messages: "all of it").fold(history)
+
+    assert (
+        Summary(1, summarize=lambda before, messages: " ").fold([*history, Message("user", "more")], before) == before
+    )
+
+
+def test_no_reply_waits_for_a_summary():
+    started, go_on = threading.Event(), threading.Event()
+
+    def slowly(before, messages):
+        started.set()
+        assert go_on.wait(30)
+        return "They said hi."
+
+    store = InMemoryMessages()
+    chat = with_memory(lambda messages: "fine", store, strategy=Summary(1, summarize=slowly))
+    chat("hi"), chat("and"), chat("so")  # returns while the summary is being written
+    assert started.wait(30)
+    assert (store.load_summary("default") or RollingSummary()).through == 0
+    go_on.set()
+    while (kept := store.load_summary("default")) is None or kept.through < 4:
+        time.sleep(0.01)
+    assert kept.text == "They said hi."
+
+
+def test_sessions_of_a_memory_share_nothing_unless_a_user_is_named():
+    seen = []
+    with Memory(embedder=None) as memory:
+        chat = with_memory(lambda messages: seen.append(str(messages)) or "Noted.", memory)
+        chat("I'm allergic to peanuts.", session="alice")
+        chat("What do you know about me?", session="bob")
+        assert "peanuts" not in seen[-1]
+        chat("What do you know about me?", session="alice")
+        assert "peanuts" in seen[-1]
+
+
+@pytest.mark.parametrize("config", ["s1", 5, [1], {"session_id": "s1"}, {"thread_id": "s1"}, {"user_id": "ana"}])
+def test_a_configuration_that_names_them_elsewhere_is_refused(config):
+    store = InMemoryMessages()
+    with pytest.raises(BadInput, match="config"):
+        with_memory(lambda messages: "fine", store).invoke("hi", config)
+    assert store.sessions() == []
+
+
+def test_a_thread_id_names_the_session_too():
+    store = InMemoryMessages()
+    with_memory(lambda messages: "fine", store).invoke("hi", {"configurable": {"thread_id": "t1"}})
+
+    assert store.sessions() == ["t1"]
+
+
+def test_a_reply_is_the_assistants_whatever_it_says_itself_to_be():
+    with Memory(embedder=None) as memory:
+        with_memory(lambda messages: Message("user", "I live in Cairo."), memory, user="ana")("Where do you live?")
+
+        assert [m.role for m in memory.conversation("default", user="ana").load()] == ["user", "assistant"]
+        assert memory.user("ana").facts() == []
+
+
+def test_a_picture_reaches_the_model(place):
+    seen = []
+    parts = [{"type": "text", "text": "What breed?"}, {"type": "image_url", "image_url": {"url": "data:,x"}}]
+    chat = with_memory(lambda messages: seen.append(messages[-1]) or "A poodle.", place.where)
+    chat({"role": "user", "content": parts})
+
+    assert seen[-1]["content"] == parts
+
+
+def test_a_mapping_that_is_no_message_is_refused_with_what_to_name():
+    with pytest.raises(BadInput, match="input_key='question'"):
+        with_memory(lambda messages: "fine", InMemoryMessages())({"question": "hi"})
+    with pytest.raises(BadInput, match="has no 'question'"):
+        with_memory(lambda messages: "fine", InMemoryMessages(), input_key="question")({"text": "hi"})
+
+
+def test_a_pair_of_role_and_text_is_one_message():
+    store = InMemoryMessages()
+    store.append("s", ("human", "I like tea"))
+    store.append("s", [("ai", "Noted."), "and cake"])
+
+    assert [(m.role, m.content) for m in store.load("s")] == [
+        ("user", "I like tea"),
+        ("assistant", "Noted."),
+        ("user", "and cake"),
+    ]
+
+
+def test_a_history_that_langchain_wrote_to_a_file_is_taken(tmp_path):
+    written = '[{"type": "human", "data": {"content": "I like tea", "type": "human", "id": null}}, {"type": "ai", "data": {"content": "Noted."}}]'
+    store = JsonFileMessages(tmp_path)
+    store.append("s", json.loads(written))
+
+    assert [(m.role, m.content) for m in store.load("s")] == [("user", "I like tea"), ("assistant", "Noted.")]

@@ -135,7 +135,7 @@ def test_a_wrapped_callable_works_on_when_memory_is_paused(memory: Memory, keyed
 
     bot = with_memory(reply, memory, user=USER, system="Be kind.")
     memory.user(USER).pause()
-    config = {"session": "s", "idempotency_key": "k"} if keyed else {"session": "s"}
+    config = {"configurable": {"session_id": "s"} | ({"idempotency_key": "k"} if keyed else {})}
 
     assert bot("Where do I live?", config=config) == "Hello!"
     assert [m["content"] for m in asked[0]] == ["Be kind.", "Where do I live?"]

@@ -41,6 +41,15 @@ def read_messages(place: Place, document: Any) -> Iterator[Item]:
     if talks and isinstance(talks[0], Mapping) and "role" in talks[0]:
         yield from read_each(place, talks, partial(_message, name=""))
         return
+    if (
+        talks and isinstance(talks[0], Mapping) and isinstance(talks[0].get("data"), Mapping)
+    ):  # of LangChain's file history
+
+        def read(where: Place, message: Any) -> Iterator[Item]:
+            yield from langchain_message(where, message["data"] | {"type": message["type"]}, "", None, "")
+
+        yield from read_each(place, talks, read)
+        return
     for number, talk in enumerate(talks):
         where = (*place, number) if isinstance(document, list) else place
         if not isinstance(talk, Mapping) or not isinstance(talk.get("messages"), list):
@@ -71,6 +80,22 @@ def _message(place: Place, message: Any, name: str, owner: str = "") -> Iterator
     if line["role"] == "norole":
         line["role"] = "user"
     yield ImportedMessage(place, ({"conversation": name} if name else {}) | line, owner)
+
+
+def langchain_message(place: Place, message: Any, conversation: str, at: str | None, owner: str) -> Iterator[Item]:
+    """Read one message of LangChain: its type, and its content."""
+    text = text_of(message.get("content"))
+    role = str(message.get("role")) if message["type"] == "chat" else message["type"].removesuffix("MessageChunk")
+    if not text.strip():
+        why = "a call of a tool" if message.get("tool_calls") else "a message without text"
+        yield LeftOut(place, why)
+        return
+    line: dict[str, Any] = {"role": role_of(role), "content": text, "at": at}
+    if conversation:
+        line = {"conversation": title_of(conversation)} | line
+    if line["role"] == "tool":
+        line |= {"role": "system", "kind": "tool"}
+    yield ImportedMessage(place, line | ({"name": message["name"]} if message.get("name") else {}), owner)
 
 
 def read_claude(place: Place, document: Any) -> Iterator[Item]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
-from .assistants import read_openwebui_chat
+from .assistants import langchain_message, read_openwebui_chat
 from .decode import fields_of, unpack, unpickle
 from .items import (
     NOBODY,
@@ -180,24 +180,11 @@ def read_langchain(place: Place, path: Path) -> Iterator[Item]:
 
     def read(where: Place, row: Any) -> Iterator[Item]:
         message = json.loads(row["message"])
-        yield from _langchain_message(where, message["data"] | {"type": message["type"]}, row["session_id"], None, "")
+        yield from langchain_message(where, message["data"] | {"type": message["type"]}, row["session_id"], None, "")
 
     with opened(path) as connection:
         query = "SELECT id, session_id, message FROM message_store ORDER BY session_id, id"
         yield from _each_row((*place, "message_store"), _rows(connection, query), read, "id")
-
-
-def _langchain_message(place: Place, message: Any, conversation: str, at: str | None, owner: str) -> Iterator[Item]:
-    text = text_of(message.get("content"))
-    role = str(message.get("role")) if message["type"] == "chat" else message["type"].removesuffix("MessageChunk")
-    if not text.strip():
-        why = "a call of a tool" if message.get("tool_calls") else "a message without text"
-        yield LeftOut(place, why)
-        return
-    line: dict[str, Any] = {"conversation": title_of(conversation), "role": role_of(role), "content": text, "at": at}
-    if line["role"] == "tool":
-        line |= {"role": "system", "kind": "tool"}
-    yield ImportedMessage(place, line | ({"name": message["name"]} if message.get("name") else {}), owner)
 
 
 def read_langgraph_store(place: Place, path: Path) -> Iterator[Item]:
@@ -271,7 +258,7 @@ def _thread(last: Any, times: Mapping[str, str | None]) -> Iterator[Item]:
         owner = ""
     for number, message in enumerate(messages):
         at = _time_or_none(times.get(str(message.get("id"))))
-        read = partial(_langchain_message, conversation=row["thread_id"], at=at, owner=owner)
+        read = partial(langchain_message, conversation=row["thread_id"], at=at, owner=owner)
         yield from guarded((*where, "message", number), message, read)
 
 

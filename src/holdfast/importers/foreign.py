@@ -356,6 +356,8 @@ def _of_element(first: Any) -> Format | None:
         ("role", str, "messages"),
     )
     found: Format | None = next((name for mark, kind, name in marks if isinstance(first.get(mark), kind)), None)
+    if found is None and isinstance(first.get("type"), str) and "content" in (first.get("data") or ()):
+        return "messages"  # of LangChain's file history
     return "memories" if found is None and _is_memory(first) else found
 
 

@@ -176,6 +176,8 @@ class JsonFileMessages:
             clock: returns the current time as an aware ``datetime``.
             timeout_ms: how long a write waits for another process.
         """
+        if os.fspath(folder).startswith("~"):
+            raise BadInput(f"{os.fspath(folder)!r} begins with '~'", hint="use os.path.expanduser(…)")
         self._folder = Path(folder)
         self._clock = clock or utc_now
         self._timeout_ms = timeout_ms

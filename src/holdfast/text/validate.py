@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..clock import from_ms, to_ms
 from ..errors import BadInput, TooLarge
@@ -139,7 +139,7 @@ def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tu
         BadInput: says which message (from 0) and what is wrong with it.
         TooLarge: its content is longer than *max_chars*.
     """
-    if isinstance(given, Message | Mapping | str):
+    if isinstance(given, Message | Mapping | str) or is_pair(given):
         given = [given]
     if isinstance(given, bytes) or not isinstance(given, Sequence):
         raise BadInput(
@@ -151,9 +151,18 @@ def checked_messages(given: object, *, now: datetime, max_chars: int) -> list[tu
     return [_check_message(item, index, now, max_chars) for index, item in enumerate(given)]
 
 
+def is_pair(given: object) -> TypeGuard[tuple[str, str]]:
+    """Whether *given* is a role with its text: ``("user", "Hello")``."""
+    if not isinstance(given, tuple) or len(given) != 2 or not all(isinstance(one, str) for one in given):
+        return False
+    return given[0] in (*ROLES, *_ALIASES)
+
+
 def _check_message(item: object, index: int, now: datetime, max_chars: int) -> tuple[Message, bool]:
     if isinstance(item, str):
         item = Message("user", item)
+    elif is_pair(item):
+        item = Message(*item)
     message = _from_mapping(item, index) if isinstance(item, Mapping) else item
     if not isinstance(message, Message):
         raise BadInput(f"message {index} is a {type(item).__name__}; it must be a Message, a mapping, or text")
@@ -182,6 +191,11 @@ def _check_message(item: object, index: int, now: datetime, max_chars: int) -> t
 
 
 def _from_mapping(item: Mapping[str, Any], index: int) -> Message:
+    data, kind = item.get("data"), item.get("type")
+    if (
+        "role" not in item and isinstance(data, Mapping) and kind in (*ROLES, *_ALIASES)
+    ):  # as LangChain writes them to files
+        item = {"role": kind, **{key: data[key] for key in ("content", "name", "tool_call_id") if data.get(key)}}
     if "role" not in item:
         raise BadInput(f"message {index} has no role", hint='use {"role": "user", "content": "…"}')
     extra = item.get("meta") or {}

@@ -20,6 +20,7 @@ built-in summariser picks sentences that were said and says so (its source is ``
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -133,6 +134,10 @@ class Summary(classic.Summarized):
 
     summarize: Summarize | None = field(default=None, kw_only=True)
 
+    def __post_init__(self) -> None:
+        classic.Summarized.__post_init__(self)
+        _check_summarize(self.summarize)
+
     def fold(
         self,
         messages: Sequence[MessageLike],
@@ -189,6 +194,10 @@ class SummaryBuffer(classic.SummaryBuffered):
 
     summarize: Summarize | None = field(default=None, kw_only=True)
 
+    def __post_init__(self) -> None:
+        classic.SummaryBuffered.__post_init__(self)
+        _check_summarize(self.summarize)
+
     def fold(
         self,
         messages: Sequence[MessageLike],
@@ -210,6 +219,23 @@ class SummaryBuffer(classic.SummaryBuffered):
     ) -> list[Message]:
         """Return what a model should see of *messages*; see `Summary.apply`."""
         return _apply(self, self.summarize, messages, summary, budget_tokens, count)
+
+
+def _check_summarize(given: object) -> None:
+    """
+    Check a function that summarizes when it is given, not when it is first needed.
+
+    Raises:
+        ConfigError: it is no plain function.
+    """
+    if isinstance(given, str):
+        raise ConfigError("summarize is the name of a model", hint=f"write summarize=summarize_with({given!r})")
+    if given is not None and not callable(given):
+        raise ConfigError(f"summarize must be a function, not {type(given).__name__}")
+    if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(getattr(type(given), "__call__", None)):  # noqa: B004
+        raise ConfigError(
+            "summarize is async", hint="a plain function does: it runs in a thread, and no reply waits for it"
+        )
 
 
 KINDS: named.Kinds = {**named.KINDS, "summary": Summary, "summary_buffer": SummaryBuffer}
@@ -239,6 +265,9 @@ def _fold(
         return before
     if not isinstance(text, str):
         raise BadInput(f"summarize must return text, not {type(text).__name__}")
+    if not text.strip():
+        log.warning("the summary stays as it was: summarize returned an empty text")
+        return before
     named = getattr(summarize, "source", None) or getattr(summarize, "__qualname__", type(summarize).__name__)
     return RollingSummary(text, through, str(named))
 

@@ -7,13 +7,14 @@ Turns are in conversations of a memory, or in a store of plain messages.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import logging
 import threading
 import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from ...clock import utc_now
 from ...context.material import Count
@@ -24,7 +25,7 @@ from ...reports import Receipt
 from ...scope import MAX_NAME_CHARS
 from ...store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
 from ...text.terms import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
-from ...text.validate import MessageLike, checked_messages
+from ...text.validate import MessageLike, checked_messages, is_pair
 from ...types import Message, ReplyUsage, RollingSummary
 from .replies import ReplyText, StreamedReply, get_part, reply_message, reported_usage
 from .strategies import Buffer, Strategy, Summary, SummaryBuffer, TokenBuffer, Window
@@ -35,6 +36,9 @@ COMPARED_META = ("tool_calls", "tool_call_id", "parts")
 HASHED_NAME_PREFIX = "~"
 MAX_MESSAGES_TO_REPLY = 100  # messages after an input among which its reply is looked for
 LOCKS = 64
+SESSION_KEY, THREAD_KEY = "session_id", "thread_id"  # the second is LangGraph's name for it
+_PARTS = ("configurable", "metadata")
+_NAMED_BY = 'use config={{"configurable": {{"{key}": "…"}}}}'
 FRAMEWORK_ROLES = {"human": "user", "ai": "assistant", "system": "system"}  # of LangChain and others
 
 _log = logging.getLogger("holdfast")
@@ -44,7 +48,7 @@ class CallConfig(dict[str, Any]):
     """The configuration of one call, a mapping; its two parts are there even when the call gave none."""
 
     def __init__(self, given: object = None) -> None:
-        parts = {part: get_part(given, part) for part in ("configurable", "metadata")}
+        parts = {part: get_part(given, part) for part in _PARTS}
         super().__init__(given if isinstance(given, Mapping) else {k: v for k, v in parts.items() if v is not None})
 
     @property
@@ -150,6 +154,8 @@ class TurnRecorder:
         key = _chosen(more, "idempotency_key", None, "idempotency_key")
         options = self.options
         keyed = isinstance(given, Mapping) and options.input_key is not None and options.input_key in given
+        if isinstance(given, Mapping) and not keyed and "role" not in given:
+            _refuse_mapping(given, options.input_key)
         new = _input_messages(given[options.input_key] if keyed else given, key)
         session = self._open_session(name, user)
         with self._locks[hash(session.identity) % LOCKS]:
@@ -157,7 +163,7 @@ class TurnRecorder:
             turn = WrappedTurn(session, session.store_input(new, key, self._running), key, wanted=wanted)
             self._running[turn.id] = turn
         with self.released_on_error(turn):
-            turn.messages.extend(session.build_context(new))
+            turn.messages.extend(_with_parts(session.build_context(new), new))
             if turn.wanted is not None and options.input_key is not None:
                 self._fill(turn.wanted, options.input_key, turn.messages, len(new))
         return turn
@@ -196,7 +202,7 @@ class TurnRecorder:
             message = Message("assistant", text) if text is not None else reply_message(reply)
             if message is None:
                 raise _unreadable(f"a reply of type {type(reply).__name__} holds no")
-            self._store_reply(turn, message, reported_usage(reply))
+            self._store_reply(turn, replace(message, role="assistant"), reported_usage(reply))
         finally:
             self.release(turn)
 
@@ -270,41 +276,51 @@ def _same_message(a: Message, b: Message) -> bool:
 
 def _input_messages(given: Any, key: str | None) -> list[Message]:
     given = given.to_messages() if hasattr(given, "to_messages") else given  # what a prompt of LangChain makes
-    several = isinstance(given, Sequence) and not isinstance(given, str | bytes) and not _is_pair(given)
+    several = isinstance(given, Sequence) and not isinstance(given, str | bytes) and not is_pair(given)
     messages = list(map(_plain_message, given)) if several else _plain_message(given)
     new = checked_messages(messages, now=utc_now(), max_chars=MAX_MESSAGE_CHARS)
     mark = {TURN_KEY: key} if key else {}
     return [replace(each, at=each.at if dated else None, meta={**each.meta, **mark}) for each, dated in new]
 
 
+def _refuse_mapping(given: Mapping[str, Any], input_key: str | None) -> NoReturn:
+    """Refuse an input that is a mapping and no message."""
+    if input_key is not None:
+        raise BadInput(f"the input has no {input_key!r}, which input_key names", hint=f"it has {sorted(given)}")
+    hint = f"name the key that holds the text: with_memory(…, input_key={next(iter(given), 'input')!r})"
+    raise BadInput("the input is a mapping without a role, so it is no message", hint=hint)
+
+
 def _plain_message(given: Any) -> Any:
     """Return a message of LangChain, or a pair of its role and text, as a mapping; anything else unchanged."""
-    if _is_pair(given):
+    if is_pair(given):
         return {"role": given[0], "content": given[1]}
     kind = getattr(given, "type", None)
+    if not isinstance(given, str | Message | Mapping) and kind == "tool" and hasattr(given, "tool_call_id"):
+        return {"role": "tool", "content": given.content, "tool_call_id": given.tool_call_id, "name": given.name}
     if isinstance(given, str | Message | Mapping) or kind not in FRAMEWORK_ROLES or not hasattr(given, "content"):
         return given
     return reply_message(given) if kind == "ai" else {"role": FRAMEWORK_ROLES[kind], "content": given.content}
 
 
-def _is_pair(given: Any) -> bool:
-    """Return whether *given* is a role with its text."""
-    pair = isinstance(given, tuple) and len(given) == 2 and all(isinstance(one, str) for one in given)
-    return pair and given[0] in (*FRAMEWORK_ROLES, *FRAMEWORK_ROLES.values())
-
-
 def _chosen(more: dict[str, Any], name: str, usual: str | NameOf | None, key: str) -> str | None:
     """Remove the keyword *name* from *more*; without it return what the call's configuration says, or what is usual."""
-    value = more.pop(name, None)
-    config = CallConfig(more.get("config"))
+    value, given = more.pop(name, None), more.get("config")
+    if given is not None and not isinstance(given, Mapping) and not any(hasattr(given, part) for part in _PARTS):
+        raise BadInput(f"config must be a mapping, not {type(given).__name__}", hint=_NAMED_BY.format(key=key))
+    config = CallConfig(given)
     if value is None and callable(usual):
         try:
             value = usual(config)
         except LookupError as error:
             raise BadInput(f"the function for the {name} found nothing: {error!r}") from error
     elif value is None:
-        found = (part[key] for part in (config.configurable, config.metadata) if part.get(key) is not None)
+        keys = (key, THREAD_KEY) if key == SESSION_KEY else (key,)
+        parts = (config.configurable, config.metadata)
+        found = (part[one] for one in keys for part in parts if part.get(one) is not None)
         value = next(found, usual)  # an empty one is an error, not the default
+        if value is usual and any(one in config for one in keys):
+            raise BadInput(f"config names the {name} at its top", hint=_NAMED_BY.format(key=key))
     if value is not None and not isinstance(value, str):
         raise BadInput(f"{name} must be text, not {type(value).__name__}")
     return value
@@ -312,6 +328,14 @@ def _chosen(more: dict[str, Any], name: str, usual: str | NameOf | None, key: st
 
 def _unreadable(what: str) -> BadInput:
     return BadInput(f"{what} text that could be stored", hint="pass reply_text=, which returns the text")
+
+
+def _with_parts(messages: list[dict[str, Any]], new: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the messages for the model, with pictures and other parts in those that are new, which end them."""
+    for sent, message in zip(messages[len(messages) - len(new) :], new, strict=False):
+        if message.meta.get("parts") and sent.get("content") == message.content:
+            sent["content"] = message.meta["parts"]
+    return messages
 
 
 def _openai_message(message: Message) -> dict[str, Any]:
@@ -367,7 +391,12 @@ def memory_sessions(
     open_memory: Callable[[], Memory], options: WrapOptions
 ) -> Callable[[str, str | None], TurnSession]:
     """Return the function that opens a session of a memory."""
-    return lambda session, user: _MemorySession(open_memory(), options, session, "default" if user is None else user)
+    return lambda session, user: _MemorySession(open_memory(), options, session, user or _user_of(session, options))
+
+
+def _user_of(session: str, options: WrapOptions) -> str:
+    """Return the user of a session for whom none is named: one of its own, so that sessions share nothing by accident."""
+    return "default" if session in ("default", options.session) else f"session:{session}"[:MAX_NAME_CHARS]
 
 
 class _MemorySession:
@@ -429,7 +458,30 @@ class _StoreOptions:
     store: MessageLog
     strategy: Buffer | Window | TokenBuffer | Summary | SummaryBuffer
     options: WrapOptions
-    summaries: dict[str, RollingSummary] = field(default_factory=dict)
+    summaries: dict[str, tuple[RollingSummary, str]] = field(
+        default_factory=dict
+    )  # with the last message that each covers
+    running: dict[str, bool] = field(default_factory=dict)  # sessions whose summary is being written; whether once more
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def later(self, session: str, work: Callable[[], None]) -> None:
+        """Bring a summary up to date: at once by rules, in a thread by a function of the user's, for which no reply waits."""
+        if getattr(self.strategy, "summarize", None) is None:
+            work()
+            return
+        with self.lock:
+            again = session in self.running
+            self.running[session] = again
+        if not again:
+            threading.Thread(target=self._write, args=(session, work), name="holdfast-summary").start()
+
+    def _write(self, session: str, work: Callable[[], None]) -> None:
+        while True:
+            work()
+            with self.lock:
+                if not self.running.pop(session):
+                    return
+                self.running[session] = False
 
 
 def store_sessions(store: MessageLog, options: WrapOptions) -> Callable[[str, str | None], TurnSession]:
@@ -442,11 +494,14 @@ def store_sessions(store: MessageLog, options: WrapOptions) -> Callable[[str, st
     strategy = options.strategy if options.strategy is not None else Buffer()
     if not isinstance(strategy, CLASSIC_STRATEGIES):
         hint = "use Buffer, Window, TokenBuffer, Summary or SummaryBuffer, or a Memory"
-        raise ConfigError(f"the strategy {strategy.name} needs a memory", hint=hint)
+        raise ConfigError(f"the strategy {getattr(strategy, 'name', strategy)!s} needs a memory", hint=hint)
     if isinstance(options.user, str):
         raise ConfigError("a message store knows no users", hint="put the user into the session")
     if not all(callable(getattr(store, name, None)) for name in ("append", "load")):
         raise ConfigError(f"{type(store).__name__} is neither a Memory nor a message store")
+    if any(inspect.iscoroutinefunction(getattr(store, name, None)) for name in ("append", "load", "clear")):
+        hint = "give it plain functions: the async calls of the wrapper run them in a thread"
+        raise ConfigError(f"{type(store).__name__} is an async store, which cannot be used", hint=hint)
     shared = _StoreOptions(store, strategy, options)
     return lambda session, user: _StoreSession(shared, checked_session(session))
 
@@ -469,7 +524,7 @@ class _StoreSession:
             broken_off = history[-1].role == "assistant" and history[-1].meta.get(INCOMPLETE)
             self._history = history[:-1] if broken_off else history
             return again.seq
-        self._shared.store.append(self._session, list(new))
+        self._append(new)
         self._history = [*history, *new]
         return len(self._history)
 
@@ -494,28 +549,43 @@ class _StoreSession:
         return [*options.system_messages(), *map(_openai_message, shown)]
 
     def store_reply(self, reply: Message, key: str | None) -> None:
-        store = self._shared.store
-        store.append(self._session, reply)
+        self._append([reply])
         if isinstance(self._shared.strategy, Summary | SummaryBuffer):
-            self._update_summary(self._shared.strategy, store.load(self._session))
+            self._shared.later(self._session, lambda: self._update_summary(self._shared.strategy))
 
-    def _update_summary(self, strategy: Summary | SummaryBuffer, messages: Sequence[Message]) -> None:
+    def _append(self, messages: Sequence[Message]) -> None:
+        """Store *messages*: together in a store of ours, one by one in another, which need not know lists."""
+        store = self._shared.store
+        if len(messages) > 1 and isinstance(store, KeepsSummaries | UserMessages):
+            store.append(self._session, list(messages))
+            return
+        for message in messages:
+            store.append(self._session, message)
+
+    def _update_summary(self, strategy: Strategy) -> None:
         """Fold new messages into the summary; done after the reply, which a failure here must not cost."""
-        before, options = self._load_summary(), self._shared.options
+        options = self._shared.options
         try:
+            self._history = messages = self._shared.store.load(self._session)
+            before = self._load_summary()
+            assert isinstance(strategy, Summary | SummaryBuffer)
             after = strategy.fold(messages, before, budget_tokens=options.budget_tokens, count=options.count)
-        except Exception:  # noqa: BLE001 - a summary can wait, the reply is there
-            _log.warning("the summary of a session was not brought up to date", exc_info=True)
+        except Exception as error:  # noqa: BLE001 - a summary can wait, the reply is there
+            _log.warning("the summary of a session was not brought up to date: %s: %s", type(error).__name__, error)
             return
         if before is None or after.through > before.through:
             if isinstance(self._shared.store, KeepsSummaries):
                 self._shared.store.save_summary(self._session, after)
-            else:
-                self._shared.summaries[self._session] = after
+            elif after.through:
+                self._shared.summaries[self._session] = (after, messages[after.through - 1].content)
 
     def _load_summary(self) -> RollingSummary | None:
         if not isinstance(self._shared.strategy, Summary | SummaryBuffer):
             return None
         if isinstance(self._shared.store, KeepsSummaries):
             return self._shared.store.load_summary(self._session)
-        return self._shared.summaries.get(self._session)
+        summary, last = self._shared.summaries.get(self._session, (None, ""))
+        if summary is None or self._history[summary.through - 1 : summary.through] == []:
+            return None
+        # one of messages that are no longer there was made before the session was cleared
+        return summary if self._history[summary.through - 1].content == last else None
