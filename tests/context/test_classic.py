@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import strategies
+from holdfast import Memory, strategies
 from holdfast.context.assemble import assemble
 from holdfast.context.material import Material
 from holdfast.digest.summarize import summarize_conversation
@@ -381,3 +381,18 @@ def test_one_stored_summary_is_shown_as_it_is():
     context, _ = assemble(given_, budget_tokens=4000, recent_messages=2, strategy=Summary(2))
 
     assert context.section("summaries").items == ('"messages 1-10 (extracts): tea"',)
+
+
+@pytest.mark.parametrize("digested", [False, True])
+@pytest.mark.parametrize("tokens", [60, 100, 200])
+def test_a_summary_buffer_over_a_memory_leaves_no_message_unsaid(tokens, digested):
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("The safe combination is kept by notary Brandl.", "Nice.")
+        for number in range(24):
+            chat.record(f"Castle {number} was in Wales.", "Nice.")
+        if digested:
+            memory.digest()
+        context = chat.context("And?", strategy=SummaryBuffer(tokens))
+
+    assert context.left_out == ()

@@ -284,6 +284,8 @@ def test_a_summariser_that_fails_costs_no_reply(caplog):
     store = InMemoryMessages()
     chat = with_memory(lambda messages: str(len(messages)), store, strategy=SummaryBuffer(60, summarize=down))
     replies = [chat(f"turn {number} " + "word " * 20) for number in range(2)]
+    for writing in [one for one in threading.enumerate() if one.name == "holdfast-summary"]:
+        writing.join()
 
     assert replies == ["1", "3"]
     assert len(store.load("default")) == 4
@@ -484,3 +486,19 @@ def test_a_history_that_langchain_wrote_to_a_file_is_taken(tmp_path):
     store.append("s", json.loads(written))
 
     assert [(m.role, m.content) for m in store.load("s")] == [("user", "I like tea"), ("assistant", "Noted.")]
+
+
+def test_what_a_cut_stream_said_is_not_shown_beside_its_retry():
+    seen = []
+
+    def model(messages):
+        seen.append([m["content"] for m in messages])
+        yield "The ferry "
+        yield "is late."
+
+    chat = with_memory(model, InMemoryMessages())
+    cut = chat.stream("Q")
+    next(cut), cut.close()
+    chat.invoke("Q"), chat.invoke("next")
+
+    assert seen[-1] == ["Q", "The ferry is late.", "next"]

@@ -146,3 +146,26 @@ def test_a_sentence_that_says_no_more_than_an_attribute_is_a_quote_of_it() -> No
             assert user.remember(text, category="technical").op == "confirmed"
         assert [fact.text for fact in user.facts()] == known
         assert user.remember("Running PostgreSQL 15 on two servers", category="technical").op != "confirmed"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "My blood pressure went up to 150.",
+        "My salary went up to 4000.",
+        "My weight went down to 70.",
+        "My temperature went up to 39.",
+        "I'm down to 78.",
+        "I'm back to 13.6 kg.",
+        "I'm up to 30 percent.",
+    ],
+)
+def test_a_number_of_another_thing_is_no_dose(said: str) -> None:
+    assert "Takes sertraline 20 mg every day." in believed("I take 20 mg sertraline every day.", said)
+
+
+@pytest.mark.parametrize(
+    "said", ["My dose went up to 40.", "They upped it to 40 mg.", "My sertraline is up to 40 now."]
+)
+def test_a_new_dose_replaces_the_old(said: str) -> None:
+    assert believed("I take 20 mg sertraline every day.", said) == ["Takes sertraline 40 mg every day."]

@@ -246,8 +246,9 @@ class SummaryBuffered(Classic):
         return f"summary_buffer/{self.tokens}"
 
     def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`: from the start of a chunk, so that summaries cover all before it."""
+        """See `Strategy.first_wanted`: from the start of a chunk, so that summaries cover all before it; what none covers is read, too."""
         first = max(1, total - min(self.tokens, budget_tokens) // MESSAGE_OVERHEAD_TOKENS + 1)
+        first = min(first, max(covered_end(summaries) + 1, first - MAX_ON_THE_SPOT))
         return max(
             (s.start_seq for s in summaries if s.level == 1 and s.start_seq <= first <= s.end_seq), default=first
         )

@@ -47,7 +47,7 @@ from .grammar import (
 from .mentions import subject_name
 from .rules import FACT_SOURCE, MAX_READ_CHARS, sentence_times
 from .second_look import OTHER, KnownValue, find_flaws
-from .slots import read_at
+from .slots import is_no_dose, read_at
 
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
@@ -639,7 +639,10 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
         match = pattern.search(reading.text)
         if match is None or not reading.means(match.start(), match.end()):
             continue
-        if kind == "medication" and _is_of_another_medicine(reading, one, match):
+        if kind == "medication" and (
+            _is_of_another_medicine(reading, one, match)
+            or is_no_dose(reading.text, match, one.value, (one.words, one.key, *one.names))
+        ):
             continue
         if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
             continue

@@ -9,7 +9,7 @@ than half a sentence as a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from .grammar import OpenSlot, PatternLanguage, PatternSlot
@@ -423,3 +423,42 @@ def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
     """Return the end of the quote: of the last value when a slot closes the match, else of the match."""
     closing = [group for group in values if found.end(group) == found.end() and values[group]]
     return values[closing[-1]][-1].end if closing else found.end()
+
+
+# What goes up or down to a number, and is no dose: "my salary went up to 4000", "she's back to 13.6 kg".
+_GOES = re.compile(
+    r"(?i)\b(?:my|our|the|her|his|their|its|\w+['’]s) (?P<thing>(?:\w+ ){0,2}?\w+)(?: has| have| is| was|['’]s)?(?: just| now| recently| since)? "
+    r"(?:went|gone|goes|going|came|come|rose|fell|dropped|jumped|climbed|shot|crept|got|is|was|back|up|down)\b"
+)
+_OF_A_DOSE = re.compile(
+    r"(?i)\b(?:dos(?:e|age)|tablets?|pills?|meds?|medications?|medicines?|prescription|doctor|gp|vet|\w+ologist|\w+iatrist)\b"
+)
+_OTHER_UNIT = re.compile(
+    r"(?i) ?(?:kg|kgs|kilos?|kilograms?|lbs?|pounds|stone|°|degrees?|%|per ?cent|€|\$|£|eur|euros?|dollars?|bucks|usd|quid|bpm|km|miles?|hours?|minutes)(?!\w)|%|°|€"
+)
+_AMOUNT = re.compile(r"\d+(?:[.,]\d+)?")
+_MOST_TIMES = 3  # that a dose without a unit may grow at once
+
+
+def is_no_dose(text: str, match: re.Match[str], taken: str, names: Iterable[str]) -> bool:
+    """
+    Whether a new number is not the dose of a medicine: of another thing, in another unit, or far from what is taken.
+
+    Args:
+        text: the sentence.
+        match: its groups ``new`` and ``new_`` hold the number.
+        taken: the dose that is known.
+        names: those of the medicine.
+    """
+    new = "new" if match["new"] else "new_"
+    if _OTHER_UNIT.match(text, match.end(new)):
+        return True
+    known = {name.casefold().replace("_", " ") for name in names}
+    for found in _GOES.finditer(text, 0, match.start(new)):
+        if not _OF_A_DOSE.search(found[0]) and not any(name and name in found["thing"].casefold() for name in known):
+            return True
+    now, old = _AMOUNT.search(match[new]), _AMOUNT.search(taken)
+    if now is None or old is None or match[new].strip() != now[0]:
+        return False
+    times = float(now[0].replace(",", ".")) / (float(old[0].replace(",", ".")) or 1)
+    return not 1 / _MOST_TIMES <= times <= _MOST_TIMES

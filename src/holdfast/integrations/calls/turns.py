@@ -14,6 +14,7 @@ import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any, NoReturn, Protocol
 
 from ...clock import utc_now
@@ -263,6 +264,11 @@ def _find_retried(tail: Sequence[Message], new: Sequence[Message]) -> Message | 
         tail = tail[:-1]
     before = tail[-len(new) :]
     return before[-1] if _same_messages(before, new) else None
+
+
+def _is_retried(reply: Message, after: Message | None) -> bool:
+    """Whether a reply was cut, and the next message is the one that the retry brought."""
+    return bool(reply.meta.get(INCOMPLETE)) and after is not None and after.role == "assistant"
 
 
 def _same_messages(stored: Sequence[Message], new: Sequence[Message]) -> bool:
@@ -545,7 +551,10 @@ class _StoreSession:
             budget -= (options.count or count_tokens)(system) + MESSAGE_OVERHEAD_TOKENS
             if budget < 1:
                 raise BadInput("the system text alone takes the whole budget", hint="raise budget_tokens")
-        shown = self._shared.strategy.apply(self._history, budget_tokens=budget, summary=summary, count=options.count)
+        told = [one for one, after in zip_longest(self._history, self._history[1:]) if not _is_retried(one, after)]
+        shown = self._shared.strategy.apply(
+            told if summary is None else self._history, budget_tokens=budget, summary=summary, count=options.count
+        )
         return [*options.system_messages(), *map(_openai_message, shown)]
 
     def store_reply(self, reply: Message, key: str | None) -> None:
@@ -571,7 +580,7 @@ class _StoreSession:
             assert isinstance(strategy, Summary | SummaryBuffer)
             after = strategy.fold(messages, before, budget_tokens=options.budget_tokens, count=options.count)
         except Exception as error:  # noqa: BLE001 - a summary can wait, the reply is there
-            _log.warning("the summary of a session was not brought up to date: %s: %s", type(error).__name__, error)
+            _log.warning("the summary of a session was not brought up to date: %s", type(error).__name__)
             return
         if before is None or after.through > before.through:
             if isinstance(self._shared.store, KeepsSummaries):
