@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,71 @@ def test_a_clause_goes_on_in_other_languages_too(said: str, value: str) -> None:
 
     assert [one.value for one in read] == ([value.replace("self", "Nuss")] if value else [])
     assert all((one.subject == "self") == (value == "self") and one.quote in said for one in read)
+
+
+# What owners say of a patient, and the fact that is read; `Luna` is whom the conversation is about.
+CLINICAL = [
+    (
+        "She's been put on Felimazole, one 2.5 mg tablet morning and night.",
+        "medication/felimazole",
+        "one 2.5 mg tablet morning and night",
+    ),
+    ("She's on half a tablet of Vetmedin twice a day.", "medication/pimobendan", "half a tablet twice a day"),
+    ("We give her 0.4 ml of Loxicom with dinner.", "medication/meloxicam", "0.4 ml with dinner"),
+    ("Two drops of Surolan in the left ear, twice a day.", "medication/surolan", "Two drops twice a day"),
+    ("Her insulin went from 4 to 5 units.", "medication/insulin", "5 units"),
+    ("BP 150/90 on 5 May.", "health/blood_pressure", "150/90"),
+    ("Her pressure is down to 148.", "health/blood_pressure", "148"),
+    ("T4 is down to 41 as of 3 November.", "health/t4", "41"),
+    ("Her creat came back at 181.", "health/creatinine", "181"),
+    ("Her sugar was 14.2 this morning.", "health/glucose", "14.2"),
+    ("Her temp was 39.6 last night.", "health/temperature", "39.6"),
+    ("She's 3.6 kg now.", "health/weight", "3.6 kg"),
+    ("She put on a bit, 3.4 kg.", "health/weight", "3.4 kg"),
+    ("She weighed in at 12.3 kilos.", "health/weight", "12.3 kilos"),
+    ("The vet says overactive thyroid.", "health/has_condition", "hyperthyroidism"),
+    ("We got her spayed on 5 January.", "health/neutered", "2026-01-05"),
+]
+ENDED = [
+    "She's off the Apoquel now.",
+    "Apoquel is finished.",
+    "No more Apoquel for her.",
+    "The Apoquel has been replaced by Cytopoint.",
+    "She was switched from Apoquel to Cytopoint.",
+    "We weaned her off the Apoquel.",
+]
+
+
+def of_luna(*said):
+    with Memory(embedder=None) as memory:
+        memory.user("u").subject("pet-1", name="Luna")
+        for number, words in enumerate(said):
+            chat = memory.conversation(f"c{number}", user="u", subject="pet-1")
+            chat.record(words, "Noted.", at=datetime(2026, 6, 1 + number, 9, tzinfo=UTC))
+        memory.digest()
+        return {(f"{f.category}/{f.key}", f.value) for f in memory.user("u", subject="pet-1").facts()}
+
+
+@pytest.mark.parametrize(("said", "address", "value"), CLINICAL)
+def test_owners_words_for_clinical_things_are_read(said, address, value):
+    assert (address, value) in of_luna(said)
+
+
+@pytest.mark.parametrize("said", ENDED)
+def test_a_medicine_of_a_patient_ends_without_her_name(said):
+    assert "medication/apoquel" not in dict(of_luna("Luna takes Apoquel 16 mg once a day.", said))
+
+
+def test_another_weight_is_no_confirmation_of_the_old():
+    assert ("health/weight", "3.3 kg") in of_luna("She weighs 3.7 kg.", "She's 3.3 kg.")
+
+
+@pytest.mark.parametrize(
+    "said", ["Tyre pressure is 148.", "The water pressure came down to 148.", "I put sugar at 14.2."]
+)
+def test_everyday_words_are_no_results_of_the_user(said):
+    with Memory(embedder=None) as memory:
+        memory.conversation("c", user="u").record(said, "Noted.")
+        memory.digest()
+
+        assert [fact for fact in memory.user("u").facts() if fact.category == "health"] == []

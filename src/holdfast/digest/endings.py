@@ -322,7 +322,9 @@ def _named(reading: _Reading, one: KnownValue) -> Span | None:
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
     category = {"does_not_eat": "uneaten", "avoids": "uneaten", "dislikes": "disliked"}.get(one.key, category)
-    expressions = ending_expressions(reading.rules.code, category, one.subject, value, people)
+    takers = {other.subject for other in reading.by_label.get(f"takes {one.key}", ())}
+    alone = one.category == "medication" and one.subject != SELF and len(takers) == 1
+    expressions = ending_expressions(reading.rules.code, category, one.subject, value, people, alone=alone)
     return _ending(reading, one, expressions, value)
 
 
@@ -469,17 +471,11 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
             labels.add(f"{one.key}/{one.value.casefold()}")
         elif one.key == "works_as" or one.value.casefold() in ("unemployed", "jobless"):
             labels |= {"education/studies", "work/none"}
-        for label in labels if _is_own(one) else ():
+        # events of the user end what is about the user, or the pregnancy of a partner
+        own = one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
+        for label in (*(labels if own else ()), f"takes {one.key}"):
             found.setdefault(label, []).append(one)
     return found
-
-
-def _is_own(one: KnownValue) -> bool:
-    """Whether events of the user end a fact: one about the user, or the pregnancy of a partner."""
-    return one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
-
-
-_PARTNERS = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
 
 
 def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
@@ -492,6 +488,7 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
     return latest if len(kinds) < 2 or about_one else []
 
 
+_PARTNERS = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
 
 
@@ -692,7 +689,7 @@ def _scaled(
     match = cue.search(reading.text) if cue is not None and old is not None else None
     if match is None or old is None or not _is_topic(reading, one, "medication", known, just):
         return None
-    what = match["what"] or ""
+    what = (match["what"] or "").casefold()
     named = what.removesuffix(" dose") in ("", "dose", "dosage", one.words.casefold()) or what[:4] in ("tabl", "pill")
     if one.subject == SELF and _HIS_OR_HERS.search(match[0]):
         return None

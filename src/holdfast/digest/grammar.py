@@ -489,18 +489,21 @@ def switch_expressions(code: str, kind: str, words: str) -> tuple[re.Pattern[str
 
 @lru_cache(maxsize=4096)
 def ending_expressions(
-    code: str, category: str, subject: str, value: str, names: tuple[str, ...]
+    code: str, category: str, subject: str, value: str, names: tuple[str, ...], *, alone: bool = False
 ) -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions that end what *value* matches, of that category and subject."""
+    """Compile the expressions that end what *value* matches, of that category and subject; see `ending_sources`."""
     rules = load_language(code)
     assert rules is not None  # the caller found it
-    return tuple(re.compile(source, re.IGNORECASE) for source in ending_sources(rules, category, subject, value, names))
+    sources = ending_sources(rules, category, subject, value, names, alone=alone)
+    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
 def ending_sources(
-    rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...]
+    rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...], *, alone: bool = False
 ) -> Iterator[str]:
+    """Yield the expressions as text; where *alone*, nobody else has such a thing, so that it need not be said whose it is."""
     macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
+    macros["they"] = r"\b(?:she|he|it|they)" if alone else "(?!)"
     if subject != SELF:
         macros["who"] = macros["me"] = macros["other"]
     macros.pop("other")
@@ -513,7 +516,7 @@ def ending_sources(
         every = category == SENTENCE and categories not in ("death", "disliked", "allergy", "food uneaten")
         if every or not {*categories.split()}.isdisjoint(lists_for):
             for template in templates:
-                if subject == SELF or category == "pets" or "{who}" in template or "{me}" in template:
+                if subject == SELF or alone or category == "pets" or "{who}" in template or "{me}" in template:
                     source = without_subject(template, rules) if subject == SELF else template
                     source = source.replace("{any}", "{few}") if every else source
                     yield filled(

@@ -102,13 +102,15 @@ _UNREAL = expression(
     re.IGNORECASE,
 )
 _AMBIGUOUS = frozenset(("alt", "ast", "psa", "t3", "t4"))  # also a key, a card, a program, a form
+# Words for what is measured that mean much else, too: a result only of a patient, or right behind "my" or "her".
+_EVERYDAY = frozenset(("pressure", "sugar", "temp", "pulse", "puls", "crea", "creat", "bp"))
 _CUE = expression(
     r"\b(?:tests?|tested|blood|levels?|results?|labs?|thyroid|liver|prostate|blood ?work|\w*wert\w*|blut\w*|labor\w*|leber\w*|sangre|nivel|análisis|analítica|"
     r"sang|taux|sangue|livello|valor|exame)\b|수치|검사|혈액|検査|値|血",
     re.IGNORECASE,
 )
 _FOLLOWS = expression(
-    r"[ \t]+(?!(?:and|but|on|in|at|this|last|yesterday|today|from|when|after|before|with|while|which|then|now|to|or|again|since|back|so|"
+    r"[ \t]+(?!(?:and|but|on|in|at|this|last|yesterday|today|from|when|after|before|with|while|which|then|now|to|or|again|since|back|so|as|already|still|instead|though|overnight|fasting|last|a minute|per minute|bpm|"
     r"und|aber|am|im|vom|bei|war|dann|gestern|heute|seit|auf|y|pero|el|en|ayer|hoy|de|del|la|et|le|mais|hier|e|il|ieri|oggi|em|ontem|hoje|high|low|h|l|normal)\b)"
     r"[A-Za-zÀ-ÿ]{2,}",
     re.IGNORECASE,
@@ -380,6 +382,9 @@ def _values(
 ) -> Iterator[TestResult]:
     """Yield the values behind one name: the first, and further ones that have days of their own."""
     key = _table()[2][name.group().casefold()]
+    before = piece.text[: name.start()]
+    if name.group().casefold() in _EVERYDAY and person.is_self and not _FIRST_PERSON.search(before):
+        return
     dates = [span for span in piece.dates if span.relation == "at" and span not in piece.used]
     of_whom = _OF_WHOM.match(piece.text, name.end())
     last, found, moved = of_whom.end() if of_whom else name.end(), list[re.Match[str]](), False
@@ -460,7 +465,9 @@ def _is_near(between: str) -> bool:
 
 def _fits(key: str, value: re.Match[str]) -> bool:
     if key == "blood_pressure":
-        return "/" in _written(value)
+        return "/" in _written(value) or (
+            value["unit"] is None and value.group().isdigit() and 60 <= int(value.group()) <= 260
+        )
     if "/" in _written(value).split(" ")[0].split("g")[0].split("m")[0]:
         return False
     unit = value["unit"] or ""

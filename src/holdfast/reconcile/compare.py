@@ -491,6 +491,8 @@ def restates(text: str, value: str, sentence: str, address: str) -> bool:
         marks_in_group(a.marks, group) != marks_in_group(b.marks, group) for group in ("time", "mood", "quantity")
     ):
         return False
+    if not set(a.numbers) <= {*b.numbers, *sense(value).numbers}:  # stems know no part behind a point: 3.3 is not 3.7
+        return False
     said, own = _all_stems(text), _all_stems(sentence) if bare else _all_stems(value)
     known = own | _all_stems(f"{sentence} {address}")
     known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
