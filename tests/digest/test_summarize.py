@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast import Memory
 from holdfast.digest.authorship import split_authorship
 from holdfast.digest.salience import LANGUAGES, load_salience_words
 from holdfast.digest.summarize import SummaryDraft, summarize_chunk, summarize_rest, tell_story
@@ -425,3 +426,35 @@ def test_a_story_with_room_for_all_leaves_out_no_sentence_of_the_user() -> None:
 )
 def test_a_time_at_the_end_of_a_sentence_makes_no_transcript(text: str) -> None:
     assert split_authorship(text) == (text, "")
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        "She ate rat poison in the shed at noon, I saw the blue grains.",
+        "She fainted on the stairs for ten seconds.",
+        "The lump on her belly has doubled in size.",
+        "She had a seizure in the garden.",
+    ],
+)
+def test_an_emergency_outweighs_small_talk(news):
+    walks = [
+        "We went round the pond and she pulled whenever a duck came by. The sun was out and we stayed for an hour.",
+        "She slept on the sofa and snored all afternoon. My sister came along with her pram and the two kids.",
+        "The neighbour's boy threw sticks for her and she fetched them all. We had ice cream on the way home.",
+        "She stole a sausage off the grill and looked proud. Traffic was terrible on the ring road again.",
+        "We tried the new harness and it fits her chest well. I had to be back for a meeting at four.",
+    ]
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("a", user="u")
+        for number, walk in enumerate(walks):
+            chat.record(walk, "Lovely. Walk her on the left side and praise her when she looks at you.")
+            if number == 2:
+                chat.record(news, "Go to the emergency vet now, do not wait.")
+        chat.end()
+        memory.digest()
+        [summary] = [one for one in chat.summaries() if one.level == 1][:1]
+
+    assert news.rstrip(".") in summary.text
+    assert any(news[:20] in concern for concern in summary.concerns)
+    assert any("emergency vet" in action for action in summary.actions)

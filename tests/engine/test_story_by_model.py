@@ -147,6 +147,8 @@ def test_thirty_conversations_of_three_subjects_across_months(clock: FakeClock, 
         "Luna walks better since the rest [7]",
         "Luna walks better since the rest",
         "Luna runs in the park [2]",
+        "Luna walks no better since the rest of three weeks [2]",
+        "Luna walks better since the rest of three weeks and died [2]",
     ],
 )
 def test_a_line_that_its_summaries_do_not_hold_goes_and_the_rules_tell_what_is_left(

@@ -347,3 +347,23 @@ def test_the_general_story_stands_beside_that_of_a_subject_when_asked_for(memory
 
     assert "sold a vase at the fair" in shown("ana", general=True)
     assert shown("ana") == shown("bob", general=True) == ""
+
+
+def test_the_story_keeps_how_values_went_though_each_has_changed_since(memory: Memory, clock: FakeClock) -> None:
+    visits = [
+        "The cat is losing weight and vomits every morning; she weighs 3.2 kg.",
+        "Since we switched her to rabbit food the vomiting is gone and she weighs 3.6 kg.",
+        "She weighs 4.0 kg.",
+    ]
+    for number, said in enumerate(visits):
+        chat = memory.conversation(f"v{number}", user="u", subject="luna")
+        chat.record(said, "I see.")
+        chat.end()
+        memory.digest()
+        clock.advance(days=30)
+    told = memory.user("u").story("luna").text
+
+    assert [weight for weight in ("3.2 kg", "3.6 kg", "4.0 kg") if weight in told] == ["3.2 kg", "3.6 kg", "4.0 kg"]
+    assert "vomits every morning" in told
+    earlier = memory.conversation("new", user="u", subject="luna").context("Is she any better?").section("earlier")
+    assert "rabbit food" in earlier.text

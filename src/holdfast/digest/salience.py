@@ -29,7 +29,16 @@ from .authorship import split_authorship
 SENTENCE_WORDS = 26
 MAX_SPEAKER_CHARS = 40
 # What a sentence gains for what it holds; tuned by reading summaries of real chats.
-WORTH = {"decision": 0.5, "promise": 0.35, "problem": 0.4, "feeling": 0.3, "preference": 0.4, "when": 0.25, "self": 0.3}
+WORTH = {
+    "decision": 0.5,
+    "promise": 0.35,
+    "alarm": 0.7,
+    "problem": 0.4,
+    "feeling": 0.3,
+    "preference": 0.4,
+    "when": 0.25,
+    "self": 0.3,
+}
 NUMBER, NAME, ANSWER, RELEVANT, CENTRAL, OPENING = 0.35, 0.25, 0.25, 0.4, 0.8, 0.1
 EMPTY, ASIDE, SUPPOSED = -0.9, -0.3, -0.6
 QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.6, -0.1
@@ -37,7 +46,7 @@ ADVICE = 0.35
 # What counts of an assistant's sentence, and what a user's gains that is not about the user.
 ASSISTANT, USERS_MATTER = 0.8, 0.2
 # The importance of an event, from its words.
-IMPORTANCE = {"promise": 0.25, "decision": 0.25, "feeling": 0.2, "problem": 0.2}
+IMPORTANCE = {"alarm": 0.3, "promise": 0.25, "decision": 0.25, "feeling": 0.2, "problem": 0.2}
 LEAST_IMPORTANCE, FIRST_TIME, DATED = 0.4, 0.2, 0.05
 _FIRST = expression(
     r"\b(?:first|erste[rmns]?|prim(?:er[ao]?|eir[ao])|prima|primo|premi(?:er|ère))\b|第一次|初めて|初次|처음|첫",
@@ -212,6 +221,7 @@ def _unit_worth(unit: Unit, reading: ChatReading) -> float:
         score += ADVICE * ("recommend" in signs) + sum(
             0.4 * WORTH[kind] for kind in ("decision", "when") if kind in signs
         )
+        score += WORTH["alarm"] * ("alarm" in signs)
     else:
         score += sum(worth for kind, worth in WORTH.items() if kind in signs)
         score += USERS_MATTER * (reading.has_assistant and "self" not in signs and not unit.question)
@@ -298,6 +308,7 @@ KINDS = (
     "decision",
     "promise",
     "recommend",
+    "alarm",
     "problem",
     "feeling",
     "calm",

@@ -139,7 +139,7 @@ def _concerns(reading: ChatReading) -> tuple[str, ...]:
             return 0.0
         if not reading.has_assistant and named and "self" not in unit.signs:
             return 0.0  # people who talk with one another also talk of the world
-        found = 0.7 * ("feeling" in unit.signs) + 0.5 * ("problem" in unit.signs)
+        found = 0.7 * ("feeling" in unit.signs) + 0.5 * ("problem" in unit.signs) + 0.8 * ("alarm" in unit.signs)
         own = 0.3 * ("self" in unit.signs) - 0.25 * unit.question
         return found + own + 0.1 * unit.score if found else 0.0
 
@@ -153,7 +153,8 @@ def _actions(reading: ChatReading) -> tuple[str, ...]:
         if unit.question or "supposed" in unit.signs or ("empty" in unit.signs and unit.words < 10):
             return 0.0
         if unit.role == "assistant":
-            return 0.5 + 0.3 * unit.score if "recommend" in unit.signs and unit.words >= LEAST_ITEM_WORDS else 0.0
+            advice = {"recommend", "alarm"} & unit.signs and unit.words >= LEAST_ITEM_WORDS
+            return 0.5 + 0.3 * unit.score if advice else 0.0
         if "self" not in unit.signs or not {"decision", "promise"} & unit.signs:
             return 0.0
         return 0.6 * ("decision" in unit.signs) + 0.6 * ("promise" in unit.signs) + 0.3 * unit.score

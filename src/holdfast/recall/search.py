@@ -1,7 +1,7 @@
 """
 Find what one user's memory holds on a question: exact, in one scope, by words and vectors.
 
-Reads the documents of the scope's partitions, with their words, and nothing else, so the cost follows the user's own history and not the population.
+Reads the documents of the scope's partitions, with their words, and nothing else: the cost follows the user's own history, not the population.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ..embed.files import common_words
 from ..embed.protocol import Embedder
 from ..errors import BadInput
 from ..reports import Ranked
+from ..scope import SELF
 from ..store import ConsentRow, DocRow, FactRow, ReadView, effective_consent
 from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
@@ -731,7 +732,7 @@ def without_changed(view: ReadView, summaries: Sequence[Summary]) -> list[Summar
     *summaries* of the view's conversation without the sentences that say what is not believed any more.
 
     Above the conversation that they are from nobody needs them: what holds instead is among the facts.  A sentence that tells of the
-    change itself stays.
+    change itself stays, and so does what was found, taken and fed on its day: it is how things went.
     """
     past = view.past_facts_in(max(summary.end_seq for summary in summaries)) if summaries else []
     if not past:
@@ -766,17 +767,23 @@ def _said_replaced(
     inside = [(fact_id, stems(words)) for fact_id, words in past if stems(words) and stems(words) <= said]
     if not inside:
         return []
-    replacement = partial(_replacement, view.chains(id_ for id_, _ in inside), view.at(None, None).consent(), {})
-    notes = {(old, replacement(fact_id)) for fact_id, old in inside}
+    chains = view.chains(id_ for id_, _ in inside)
+    replacement = partial(_replacement, chains, view.at(None, None).consent(), {})
+    notes = {(old, replacement(fact_id)) for fact_id, old in inside if not _is_course(chains.get(fact_id))}
     return [(old, stems(note)) for old, note in notes if note]
+
+
+def _is_course(row: FactRow | None) -> bool:
+    """Whether a past fact is a step of how things went with a patient, true of its day: a result, a dose, what it was fed."""
+    of_patient = row and row.fact.subject != SELF and row.fact.category in ("health", "medication", "food")
+    return bool(of_patient and row and row.fact.ended_because != "never_true")
 
 
 def _replacement(
     chains: Mapping[str, FactRow], chosen: Sequence[ConsentRow], ends: dict[str, tuple[Fact, bool]], fact_id: str
 ) -> str:
     """Return what is believed in place of a past fact; empty where that is unknown, paused or the same again."""
-    row = chains.get(fact_id)
-    if row is None:
+    if (row := chains.get(fact_id)) is None:
         return ""
     newest, path = row.fact, []
     while newest.id not in ends and newest.superseded_by and (after := chains.get(newest.superseded_by)):

@@ -21,12 +21,13 @@ from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
 from ...text import expression
 from ...text.dates import find_times, has_guessed_year
+from ...text.languages import NEGATES
 from ...text.sentences import split_sentences
 from ...text.terms import language_of, likely_languages, terms
 from ...types import Candidate, Message, StoryLine, StorySource, Summary
 from ..authorship import BLANK, masked
 from ..grounding import NO_QUOTE, NOT_THERE, in_other_language, locate_quote, verify_translation
-from ..salience import importance_of
+from ..salience import importance_of, load_salience_words
 from ..second_look import (
     OF_OTHERS,
     OTHER,
@@ -219,7 +220,35 @@ def _rests_on(text: str, told: Sequence[Summary], names: Sequence[str]) -> bool:
     plain = (mine - neutral_terms()) or mine
     wide = sum(1 for term in plain if ord(term[0]) >= 0x0E00) * 2 > len(plain)
     enough = wide or len(plain & words.all_terms) >= LEAST_SHARE_OF_STORY * len(plain)
-    return enough and numbers_in([text]) <= numbers
+    return enough and numbers_in([text]) <= numbers and not _turns(text, mine - words.all_terms, told)
+
+
+_MEASURED = expression(r"(\d+(?:[.,]\d+)?) ?(kg|kilos?|lbs?|g|mg|mcg|µg|ml|iu|units?|mmol|%|°)(?!\w)", re.IGNORECASE)
+_CLAUSES = re.compile(r"[;.!?。！？\n]|,(?!\d)|\b(?:and|but|und|aber|y|pero|et|mais)\b", re.IGNORECASE)
+
+
+def _turns(text: str, new: Iterable[str], told: Sequence[Summary]) -> bool:
+    """Whether a line says something of its own: an alarm, a no, or an amount in a unit, none of which its summaries have."""
+    source = "\n".join(part for one in told for part in (one.text, *one.themes, *one.concerns, *one.actions))
+    code = (likely_languages(text) or ["en"])[0]
+    lexicon = load_salience_words(code)
+    fresh = tuple(new)
+    alarming = [word for word in re.findall(r"[\w'-]+", text) if "alarm" in lexicon.signs(word.casefold())]
+    if any(terms(word, code) and set(terms(word, code)) <= set(fresh) for word in alarming):
+        return True
+    amounts = {(number, unit.casefold()) for number, unit in _MEASURED.findall(source)}
+    if any((number, unit.casefold()) not in amounts for number, unit in _MEASURED.findall(text)):
+        return True
+    pattern = NEGATES.get(code)
+    if pattern is None:
+        return False
+    clauses = [(set(terms(one, code)), bool(pattern.search(one))) for one in _CLAUSES.split(source) if one.strip()]
+    for clause in _CLAUSES.split(text):
+        mine = set(terms(clause, code))
+        alike = [denied for words, denied in clauses if len(mine & words) * 2 >= len(mine)] if mine else []
+        if pattern.search(clause) and alike and not any(alike):
+            return True
+    return False
 
 
 def _claims(bullet: str, names: frozenset[str]) -> bool:
