@@ -206,3 +206,13 @@ def test_everyday_words_are_no_results_of_the_user(said):
         memory.digest()
 
         assert [fact for fact in memory.user("u").facts() if fact.category == "health"] == []
+
+
+@pytest.mark.parametrize("said", ["I'm a little scared of giving her pills.", "I fill the bowl twice a day."])
+def test_what_the_owner_is_and_does_is_no_fact_about_the_patient(said):
+    with Memory(embedder=None) as memory:
+        memory.user("u").subject("pet-1", name="Luna")
+        memory.conversation("c", user="u", subject="pet-1").record(said, "Noted.")
+        memory.digest()
+
+        assert {fact.subject for fact in memory.user("u").facts() if fact.category != "identity"} == {"self"}

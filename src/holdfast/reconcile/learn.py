@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -218,14 +219,23 @@ class _LiveFacts:
         self._rows = None
 
 
+_OF_ONESELF = re.compile(
+    r"\W*(?:(?:and|but|so|also|honestly|well) )*(?:i['’]m|im|i am|i feel|i was|i(?:['’]ve| have) been|i(?!\b.*\b(?:her|him|it|its|his|them|she|he)\b)) ",
+    re.IGNORECASE,
+)
+
+
 def _where_said(believed: _LiveFacts, claim: Claim) -> Claim:
     """
     Reword a user's sentence about themselves as one about the subject of the conversation.
 
-    Unless it shares a word with what is believed about them: that it may confirm or end.
+    Unless it shares a word with what is believed about them: that it may confirm or end.  "I'm a little scared" stays theirs, and so
+    does what they do without naming the subject: "I fill the bowl".
     """
     candidate, home = claim.candidate, claim.evidence.home
     if home in ("", SELF) or candidate.subject != SELF or (candidate.kind, candidate.op) != ("statement", "assert"):
+        return claim
+    if _OF_ONESELF.match(claim.evidence.quote):
         return claim
     words = thing_stems(candidate.text)
     facts = (row.fact for row in believed.of("attribute", "statement", "episode") if row.fact.subject == SELF)
