@@ -578,3 +578,42 @@ def test_a_claim_in_words_is_held_to_what_its_clause_says_of_it(said, claim):
         report = memory.digest()
         believed = claim in {fact.text.rstrip(".") for fact in memory.user("u").facts()}
     assert believed == ((said, claim) in STATED), report.changes
+
+
+PROPOSED = "I proposed to Dana at Lake Bled on 2 May 2025, and she said yes!"
+
+
+@pytest.mark.parametrize(
+    ("said", "bullet"),
+    [
+        (PROPOSED, "Dana proposed to the user at Lake Bled on 2 May 2025"),
+        (PROPOSED, "The user proposed to Dana at Lake Bled on 2 May 2025, and she said no"),
+        (PROPOSED, "The user proposed to Dana at Lake Bled on 5 February 2025"),
+        ("My sister met Tom at the Ritz on 3 May.", "The user met Tom at the Ritz on 3 May"),
+        ("Did we have our first kiss on the Eiffel Tower?", "First kiss on the Eiffel Tower"),
+        ("I almost bought a boat called Nixe.", "The user bought a boat called Nixe"),
+        ("We will meet at the Café Central on Friday.", "Met at the Café Central on Friday"),
+        ("We broke 3 plates at the wedding.", "Broke 7 plates at the wedding"),
+        ("Wir haben uns gestern nicht in Wien getroffen, du warst krank.", "Gestern in Wien getroffen"),
+        ("Nunca he estado en Sevilla con Marta.", "Ha estado en Sevilla con Marta"),
+        ("어제 부산에서 민수를 처음 만나지 못했어.", "어제 부산에서 민수를 처음 만남"),
+    ],
+)
+def test_an_episode_that_turns_its_sentence_around_is_dropped(said, bullet):
+    assert episodes([f"u:{said}"], f"- {bullet} [1]")
+
+
+@pytest.mark.parametrize(
+    ("said", "bullet"),
+    [
+        (PROPOSED, "**Proposal**: the user proposed to Dana at Lake Bled on May 2, 2025"),
+        (PROPOSED, "2 May 2025: proposed to Dana at Lake Bled; she said yes"),
+        ("I couldn't sleep the night before our wedding in Rome.", "Wedding in Rome"),
+        ("Do you remember our first kiss on the Eiffel Tower?", "First kiss on the Eiffel Tower"),
+        ("My sister Ann met Tom at the Ritz.", "The user's sister Ann met Tom at the Ritz"),
+        ("I promised Ben that I will call on Monday.", "Promised Ben to call on Monday"),
+        ("I never want to miss our Tuesday swims with Jo again.", "Swims with Jo on Tuesdays"),
+    ],
+)
+def test_an_episode_in_other_words_is_kept(said, bullet):
+    assert episodes([f"u:{said}"], f"- {bullet} [1]") == []

@@ -43,14 +43,15 @@ _NOTHING = expression(
         (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional|lasting|user)){0,3}
             (?:\ (?:facts?|changes?|updates?|episodes?|memories|statements|information|rows?))?
             (?:\ (?:to\ (?:record|report|extract|note|add|remember|store)|found|changed|stated|worth\ (?:recording|noting)))?
+            (?:\ (?:in|from)\ (?:this|the)\ (?:conversation|chat|exchange|messages?|excerpt))?
       | n/?a | null | empty | nil | csv | json
-      | (?:es\ gibt\ )?keine?(?:\ (?:neuen?|relevanten|wichtigen|dauerhaften))?(?:\ (?:fakten|tatsachen|änderungen|einträge|informationen))?(?:\ (?:festzuhalten|zu\ (?:notieren|erfassen|speichern|vermerken)|gefunden))? | nichts(?:\ neues)?
+      | (?:es\ gibt\ )?keine?(?:\ (?:neuen?|relevanten|wichtigen|dauerhaften|erwähnenswerten|nennenswerten|besonderen|konkreten))?(?:\ (?:fakten|tatsachen|änderungen|einträge|informationen))?(?:\ (?:festzuhalten|zu\ (?:notieren|erfassen|speichern|vermerken)|gefunden))? | nichts(?:\ neues)?
       | ning[uú]n[oa]?s?(?:\ (?:hechos?|datos?)(?:\ (?:que|para)\ (?:registrar|anotar))?)? | nada(?:\ (?:que\ registrar|nuevo))?
       | no\ hay\ (?:hechos|datos|nada)(?:\ nuevos)?(?:\ (?:que|para)\ (?:registrar|anotar))?
       | aucun(?:\ (?:fait|changement))?(?:\ à\ (?:enregistrer|noter|retenir))? | rien(?:\ à\ (?:signaler|noter))?
       | nenhum(?:\ fato)?(?:\ (?:para|a)\ registrar)? | nessun(?:o|\ fatto)?(?:\ da\ registrare)? | niente | geen(?:\ feiten)?
-      | нет(?:\ (?:фактов|новых\ фактов))?(?:\ для\ записи)? | ничего
-      | (?:기록할\ ?(?:만한\ )?)?(?:사실이?\ )?없(?:음|습니다|어요) | なし | ありません | (?:記録(?:する|すべき))?(?:新しい)?事実は?(?:なし|ありません) | 无 | 無 | (?:没有|無|无)(?:任何)?(?:值得|需要|要|可|新的?)?(?:记录)?的?(?:事实|内容|信息)?(?:可记录|需要记录)?
+      | brak(?:\ (?:nowych|istotnych))?(?:\ faktów)?(?:\ do\ zapisania)? | нет(?:\ (?:фактов|новых\ фактов))?(?:\ для\ записи)? | ничего
+      | (?:기록할\ ?(?:만한\ )?)?(?:특별한\ )?(?:새로운\ )?(?:사실[이은]?\ )?없(?:음|습니다|어요) | なし | ありません | (?:記録(?:する|すべき))?(?:新しい)?事実は?(?:なし|ありません) | 无 | 無 | (?:没有|無|无)(?:任何)?(?:值得|需要|要|可|新的?)?(?:记录)?的?(?:事实|内容|信息)?(?:可记录|需要记录)?
     )""",
     re.VERBOSE | re.IGNORECASE,
 )

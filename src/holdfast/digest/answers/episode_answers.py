@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
@@ -21,9 +21,9 @@ from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
 from ...text import expression
 from ...text.dates import find_times, has_guessed_year
-from ...text.languages import NEGATES
+from ...text.languages import AVERSE, NEGATES, NOT_NEGATED
 from ...text.sentences import split_sentences
-from ...text.terms import language_of, likely_languages, terms
+from ...text.terms import fold_quotes, language_of, likely_languages, terms
 from ...types import Candidate, Message, StoryLine, StorySource, Summary
 from ..authorship import BLANK, masked
 from ..grounding import NO_QUOTE, NOT_THERE, in_other_language, locate_quote, verify_translation
@@ -38,6 +38,7 @@ from ..second_look import (
     is_hedged,
     neutral_terms,
     numbers_said,
+    patterns_for,
     question_of,
 )
 from . import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
@@ -239,16 +240,111 @@ def _turns(text: str, new: Iterable[str], told: Sequence[Summary]) -> bool:
     amounts = {(number, unit.casefold()) for number, unit in _MEASURED.findall(source)}
     if any((number, unit.casefold()) not in amounts for number, unit in _MEASURED.findall(text)):
         return True
-    pattern = NEGATES.get(code)
-    if pattern is None:
+    return _says_otherwise(text, source, code)
+
+
+def _says_otherwise(text: str, source: str, code: str) -> bool:
+    """Whether a clause says no where that of the source with its words does not, or the other way round."""
+    if code not in NEGATES:
         return False
-    clauses = [(set(terms(one, code)), bool(pattern.search(one))) for one in _CLAUSES.split(source) if one.strip()]
-    for clause in _CLAUSES.split(text):
+    clauses = [(one, set(terms(one, code))) for one in _CLAUSES.split(fold_quotes(source)) if one.strip()]
+    for clause in _CLAUSES.split(fold_quotes(text)):
         mine = set(terms(clause, code))
-        alike = [denied for words, denied in clauses if len(mine & words) * 2 >= len(mine)] if mine else []
-        if pattern.search(clause) and alike and not any(alike):
+        alike = [one for one, words in clauses if len(mine & words) * 2 >= len(mine)] if mine else []
+        if _denies(clause, code) and alike and not any(_denies(one, code) for one in alike):
             return True
+        if alike and not _denies(clause, code) and not AVERSE.search(clause):
+            if all(_denies(one, code, near=mine) and not AVERSE.search(one) for one in alike):
+                return True
     return False
+
+
+def _denies(clause: str, code: str, near: Set[str] = frozenset()) -> bool:
+    """Whether a clause says no; with *near* within three words of one of those, where words have spaces between them."""
+    plain = NOT_NEGATED.sub(" ", clause)
+    found = NEGATES[code].search(plain)
+    if found is None or not near or code in ("zh", "ja", "ko"):
+        return found is not None
+    after = re.findall(r"[\w'-]+", plain[found.end() :])[:_NEAR_WORDS]
+    return any(near & set(terms(word, code)) for word in after)
+
+
+_NEAR_WORDS = 4
+# What makes no event of what it speaks of, unless the bullet says it, too.
+_UNDONE = expression(
+    r"\b(?:almost|nearly|wanted to|was going to|were going to|will|going to|might|planned to|meant to|if|fast|beinahe|casi|presque|quasi)\b",
+    re.IGNORECASE,
+)
+_TO_COME = expression(
+    r"\b(?:will|'ll|going to|wants?|wanted|plans?|planned|promis\w+|agreed|intend\w*|hop(?:es?|ed|ing)|invited?|almost|nearly|might|may|would|if|next|upcoming"
+    r"|is to|are to|meeting|appointment|wird|werden|will|fast|beinahe|casi|va a|presque|quasi)\b",
+    re.IGNORECASE,
+)
+_ASKS = expression(
+    r"^\W*(?:(?:and|so|but|hey),? )*(?:did|was|were|have|has|had|is|are|do(?! you (?:remember|recall|know))|does|could|can|should|would|will)\b",
+    re.IGNORECASE,
+)
+
+
+_RELATIVE = expression(
+    r"^\W*(?:(?:and|but|so|also),? )*(?:my|our) (?P<who>\w+(?: \w+)?) (?!and (?:i|me)\b)", re.IGNORECASE
+)
+_OWN_ACT = expression(r"\b(?:i|we|us|me|i'm|i've|we're|we've)\b", re.IGNORECASE)
+_ACT = expression(r"^(?:the )?(?P<who>user|[A-ZÀ-Þ][\w-]+) (?P<verb>[a-z]{3,})\b(?P<rest>.*)")
+
+
+def _by_another(text: str, told: str) -> bool:
+    """Whether a bullet gives the user what a relative did, or turns around who did it to whom; written for English."""
+    act = _ACT.match(text[:1].lower() + text[1:] if text.startswith("The ") else text)
+    if act is None:
+        return False
+    relative, rules = _RELATIVE.match(told), patterns_for(told, None)
+    relations = rules.lexicons.get("relation") if rules is not None else None
+    kin = (
+        [word for word in relative["who"].casefold().split() if relations and relations.lookup(word)]
+        if relative
+        else []
+    )
+    if kin and not _OWN_ACT.search(told):
+        return act["who"].casefold() == "user" and kin[0] not in text.casefold()
+    stem, name = re.escape(act["verb"][:5]), re.escape(act["who"])
+    if act["who"].casefold() == "user":
+        other = re.search(r"\b[A-ZÀ-Þ][\w-]+", act["rest"])
+        return other is not None and bool(re.search(rf"\b{other[0]} {stem}\w* (?:to )?(?:me|us)\b", told))
+    mine = re.search(rf"\b(?:I|we|We) (?:\w+ )?{stem}\w*\b.*\b{name}\b", told)
+    return mine is not None and bool(re.search(r"\b(?:the )?user\b|\bthem\b", act["rest"]))
+
+
+def _misreads(candidate: Candidate, message: Message) -> str:
+    """Return why a bullet is not what its sentence says: that one asks, denies, only nearly was, or has another number or day."""
+    quote, text = fold_quotes(candidate.quote), candidate.text
+    code = (likely_languages(message.content[:400]) or ["en"])[0]
+    if quote.rstrip(" \"')").endswith("?") and _ASKS.search(quote):
+        return SUPPOSED.format(modality="question")
+    if _says_otherwise(text, message.content, code):
+        return SUPPOSED.format(modality="negated")
+    own = _CLAUSES.split(quote)
+    mine = set(terms(text, code))
+    told = max(own, key=lambda one: len(mine & set(terms(one, code))), default="")
+    if _by_another(text, told):
+        return OF_OTHERS
+    if _UNDONE.search(told) and not _TO_COME.search(text):
+        return SUPPOSED.format(modality="hypothetical")
+    if message.at is not None and message.at.tzinfo is not None:
+        days = {
+            span.from_ms for span in find_times(text, message.at, code) if span.grain == "day" and span.relation == "at"
+        }
+        ahead = (find_times(message.content, message.at, code, ahead=later) for later in (False, True))
+        said = {span.from_ms for spans in ahead for span in spans}
+        if (
+            said
+            and days
+            and not days & said
+            and re.search(r"[^\W\d_]{3,}", _STAMP.sub("", text))
+            and not _STAMP.search(text)
+        ):
+            return NUMBER
+    return ""
 
 
 def _claims(bullet: str, names: frozenset[str]) -> bool:
@@ -265,6 +361,9 @@ def _without_misattributed(
     """Drop bullets that state as the user's what the user said of others, supposed or heard."""
     kept, dropped = [], list(found.dropped)
     for candidate in found.candidates:
+        if misread := _misreads(candidate, messages[candidate.seq]):
+            dropped.append((candidate, misread))
+            continue
         against = set(find_flaws(candidate, messages[candidate.seq]))
         if against and against <= {"hypothetical", "reported", OTHER} and _claims(candidate.text, names):
             reason = OF_OTHERS if OTHER in against else SUPPOSED.format(modality=min(against))
@@ -272,6 +371,9 @@ def _without_misattributed(
         else:
             kept.append(candidate)
     return ParsedEpisodes(kept, dropped)
+
+
+_BOLD = expression(r"\*\*([^*\n]+)\*\*")
 
 
 def _bullets(text: str) -> list[str]:
@@ -282,7 +384,8 @@ def _bullets(text: str) -> list[str]:
             return items
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     marked = [line for line in lines if _BULLET.match(line)]
-    return [_BULLET.sub("", line, count=1).strip() for line in marked or lines]
+    plain = (_BOLD.sub(r"\1", _BULLET.sub("", line, count=1)) for line in marked or lines)
+    return [line.strip() for line in plain]
 
 
 def _from_json(text: str) -> Iterator[str]:
@@ -431,7 +534,7 @@ def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent
         return RESTS_ON_NOTHING
     undated = _STAMP.sub(lambda stamp: " " if stamp.group()[:4] in user_words.years else stamp.group(), bullet)
     small = {int(n) for n in re.findall(r"\d+", undated) if len(n) < 19}
-    if any(number not in user_words.numbers and number > 10 for number in small):
+    if any(number not in user_words.numbers and number > 2 for number in small):
         return NUMBER
     if user_words.language == "de":
         return ""
@@ -468,7 +571,7 @@ def _since(bullet: str, quote: str, message: Message) -> int | None:
         except ValueError:
             continue
         return at_ms if at_ms <= to_ms(message.at) else None
-    for code in likely_languages(message.content[:400])[:1]:
+    for code in likely_languages(message.content[:400])[:2]:
         for span in find_times(quote, message.at, code):
             past = span.relation == "at" and span.from_ms <= to_ms(message.at)
             if past and not has_guessed_year(span, message.at, code):
