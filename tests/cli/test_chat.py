@@ -166,6 +166,8 @@ def test_an_incognito_chat_stores_nothing_and_uses_nothing(
     assert '1 given; "I\'m thinking of quitting."' in run.out
     assert "3 given; 'Where do I live?'" in run.out
     assert stored(tmp_path) == [("user", "I live in Lisbon.")]
+    assert "2 messages not stored" in run.out
+    assert "everything is stored" not in run.out
 
 
 @pytest.mark.parametrize(

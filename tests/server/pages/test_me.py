@@ -515,3 +515,12 @@ def test_since_is_said_only_of_a_time_that_the_user_named(memory, language, said
     dated = {fact.category: texts.dated(fact) for fact in memory.user("ana").facts()}
 
     assert [dated["home"], dated["work"], dated["allergy"]] == said
+
+
+def test_what_is_known_of_another_is_not_headed_about_you(me, memory):
+    memory.conversation("vet", user="ana", subject="luna").record("Luna is 3 years old.", "Noted.")
+    page = unescape(me.get("/me").text)
+
+    assert re.findall(r'<h2 class="whose">([^<]*)</h2>', page) == ["About Luna"]
+    assert page.count("<h3>About you</h3>") == 0
+    assert re.search(r'<h2 class="whose">About Luna</h2>\s*<div class="card topic"><h3>Luna</h3>', page)

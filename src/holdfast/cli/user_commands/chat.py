@@ -215,6 +215,7 @@ class ChatSession:
     known: dict[str, Fact] = field(default_factory=dict)
     unstored: list[tuple[str, str]] = field(default_factory=list)
     learned: int = 0
+    skipped: int = 0
     failed: int = 0
 
     def __post_init__(self) -> None:
@@ -254,6 +255,7 @@ class ChatSession:
         receipt = self.chat.append({"role": "user", "content": text})
         self._show_changes(receipt.changes)
         self.known = {fact.id: fact for fact in self.owner.facts()}
+        self.skipped += bool(receipt.skipped)
         if receipt.skipped and not self.as_json:
             self.screen.line((f"  not stored: memory is {receipt.skipped.replace('-', ' ')}", QUIET))
         if receipt.discarded and not self.as_json:
@@ -359,7 +361,10 @@ def _end_chat(session: ChatSession, options: SubjectOptions) -> int:
     session.show_news()
     if not session.as_json:
         new = f"{count(session.learned, 'fact')} learned; " if session.learned else ""
-        session.screen.line((f"{new}everything is stored", GOOD), (f"   holdfast facts{options.repeated}", QUIET))
+        if session.skipped:
+            session.screen.line((f"{new}{count(session.skipped, 'message')} not stored", QUIET))
+        else:
+            session.screen.line((f"{new}everything is stored", GOOD), (f"   holdfast facts{options.repeated}", QUIET))
     # Most work was done by threads during the chat; the jobs say what failed there.
     jobs = [job for job in session.memory.jobs() if job.user == options.user and job.attempt and job.reason]
     raise_if_failed(DigestReport(failed=len(jobs)))

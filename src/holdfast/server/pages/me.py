@@ -28,7 +28,7 @@ from ...clock import from_ms
 from ...errors import Changed, Conflict, NotFound
 from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt, Event
-from ...scope import SELF
+from ...scope import CHARACTER, SELF
 from ...text.validate import replace_unstorable
 from ...types import (
     BY_HAND_CONVERSATION,
@@ -235,6 +235,7 @@ def _page(
         receipt=receipt,
         by_hand=BY_HAND_CONVERSATION,
         self_subject=SELF,
+        character_subject=CHARACTER,
         own_words=_confirmed_here,
         shown=editable_value,
     )
