@@ -29,6 +29,7 @@ from ..errors import BadInput
 from ..scope import CHARACTER, SELF
 from ..text.render import block_lines, render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
+from ..text.validate import short_cache_key
 from ..types import Fact, Section, Summary
 from .material import (
     DEFAULT_INSTRUCTION,
@@ -533,7 +534,7 @@ def assemble(
         budget_tokens=budget_tokens,
         prefix_sha256=prefix.sha256,
         prefix_changed_because=explain_change(previous, prefix, items, {fact.id for fact in material.facts}),
-        cache_key=f"chat:{material.conversation}",
+        cache_key=short_cache_key(f"chat:{material.conversation}"),
         left_out=layout.left_out,
         sources=_sources(layout, material.conversation),
         reasons=_reasons(layout, material.conversation),

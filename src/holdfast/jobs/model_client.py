@@ -429,7 +429,8 @@ class ModelClient:
     def _is_cacheable(self, request: Request) -> bool:
         if not self.config.prompt_cache or not request.cache_key:
             return False
-        return count_tokens(request.system) + count_tokens(request.text) >= self.config.prompt_cache_min_tokens
+        before = sum(count_tokens(text) for _, text in request.before)
+        return count_tokens(request.system) + count_tokens(request.text) + before >= self.config.prompt_cache_min_tokens
 
     def _record(self, scope: Scope, request: Request, answer: Answer | None, day: str) -> None:
         row = UsageRow(day, request.layer, self.model.name, calls=1, failed=int(answer is None))

@@ -16,7 +16,6 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError
 from dataclasses import replace
-from hashlib import sha256
 from typing import Any, TypeVar
 
 import httpx2
@@ -29,6 +28,7 @@ from pydantic_ai.settings import ModelSettings
 
 from ..errors import ConfigError
 from ..text.terms import count_tokens
+from ..text.validate import short_cache_key
 from ..types import Secret
 from .guard import Address
 from .guarded_http import AddressRefused, guarded_client
@@ -47,7 +47,6 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "thinking": ("thinking",),
     "max_tokens": (),
 }
-MAX_CACHE_KEY = 64
 
 
 class RemoteModel:
@@ -289,8 +288,7 @@ def _caching(profile: dict[str, Any], address: Address, key: str) -> dict[str, A
     """Return the settings by which the provider caches an equal beginning; empty where it takes none."""
     if address.compatible or address.provider == "google":
         return {}
-    if len(key) > MAX_CACHE_KEY:  # more than the providers take
-        key = f"{key[:20]}:{sha256(key.encode()).hexdigest()[:40]}"
+    key = short_cache_key(key)
     long = address.cache_retention == "24h"
     if address.provider == "anthropic":
         return {"cache": {"retention": "1h" if long else "5m", "messages": False}}

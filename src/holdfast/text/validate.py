@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, TypeGuard
 
 from ..clock import from_ms, to_ms
@@ -56,6 +57,14 @@ def parse_rating(text: str) -> float | None:
     except ValueError:
         return None
     return value if 0 <= value <= 1 else None
+
+
+MAX_CACHE_KEY = 64  # characters that providers take
+
+
+def short_cache_key(key: str) -> str:
+    """Return a cache key that providers take: a longer one by its beginning and its digest."""
+    return key if len(key) <= MAX_CACHE_KEY else f"{key[:20]}:{sha256(key.encode()).hexdigest()[:40]}"
 
 
 def checked_count(what: str, value: object) -> int:

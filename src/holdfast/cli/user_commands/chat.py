@@ -284,7 +284,10 @@ class ChatSession:
         if self.model is None:
             return None
         built = self.chat.context(unstored, budget_tokens=self.budget, system=self.system)
-        request = replace(reply_request(built.messages, built.cache_key), timeout_s=self.memory.config.model_timeout_s)
+        config = self.memory.config
+        cached = config.prompt_cache and built.tokens >= config.prompt_cache_min_tokens
+        request = reply_request(built.messages, built.cache_key if cached else "")
+        request = replace(request, timeout_s=config.model_timeout_s)
         if unstored is not None:
             request = replace(request, before=(*request.before, *self.unstored[-UNSTORED_TURNS:]))
         if not request.text:

@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from ...errors import EndpointRefused, HoldfastError
 from ...integrations.calls.replies import StreamedReply, reply_message, reported_usage
 from ...memory import Memory
+from ...text.validate import short_cache_key
 from ...types import Message, ReplyUsage
 from ..gate import Grant, Quotas
 from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
@@ -235,7 +236,7 @@ class Proxy:
             turn.flight = self._turns.flight(*names)
             await self._safely(turn, partial(self._turns.begin, request, asked, grant, turn))
             if turn.state == "on" and turn.inserted:
-                body = _written(request, turn, asked.user, grant, upstream)
+                body = _written(request, turn, upstream, cached=self._memory.config.prompt_cache)
         url, headers = upstream.url(shape.path, scope["query_string"]), upstream.headers(scope["headers"])
         exchange = _Exchange(
             upstream, "POST", url, headers, body, turn, report_headers=_report_headers(turn), shape=shape
@@ -407,12 +408,11 @@ def _parsed(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[Chat
     return request, options, auxiliary_task(request.fields, headers, shape)
 
 
-def _written(request: ChatRequest, turn: ProxiedChat, user: str, grant: Grant, upstream: UpstreamServer) -> bytes:
+def _written(request: ChatRequest, turn: ProxiedChat, upstream: UpstreamServer, *, cached: bool) -> bytes:
     """Return the body with what the memory adds."""
-    text = request.with_messages(turn.inserted)
-    if upstream.takes_cache_key and request.shape is not MESSAGES and "prompt_cache_key" not in request.fields:
-        named = "\0".join((grant.org, grant.bot, user))
-        text = with_field(text, request.opening, "prompt_cache_key", sha256(named.encode()).hexdigest()[:32])
+    text, keyed = request.with_messages(turn.inserted), cached and turn.chat is not None and upstream.takes_cache_key
+    if keyed and turn.chat is not None and request.shape is not MESSAGES and "prompt_cache_key" not in request.fields:
+        text = with_field(text, request.opening, "prompt_cache_key", short_cache_key(f"chat:{turn.chat.id}"))
     return text.encode()
 
 
