@@ -369,3 +369,26 @@ def test_a_secret_that_a_model_names_all_the_same_is_not_believed_nor_kept(said,
 
         assert [change.op for change in report.changes] == ["rejected"]
         assert "Krokus77" not in repr(report.changes) + repr(memory.user("u").facts())
+
+
+def test_an_edited_message_of_a_told_chunk_is_told_again_by_the_model():
+    def answer(request):
+        said = next((line for line in request.text.splitlines() if "first" in line), "")
+        bullet = (
+            "- Rode a first funicular in Zagreb [1]" if "funicular" in said else "- Rode a first tram in Zagreb [1]"
+        )
+        parts = {"episodes": bullet, "chunk_summary": "SUMMARY: They rode about Zagreb.", "facts": "NONE"}
+        return parts.get(request.layer, f"SUMMARY: They rode about Zagreb.\nEPISODES:\n{bullet}\nFACTS:\nNONE")
+
+    with Memory(embedder=None, llm=ScriptedModel(otherwise=answer)) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("I rode a first tram in Zagreb with Iva.", "Nice.")
+        chat.end()
+        memory.digest()
+        assert [one.text for one in chat.episodes()] == ["Rode a first tram in Zagreb"]
+        chat.edit(1, "I rode a first funicular in Zagreb with Iva.")
+        assert "tram" not in repr(chat.summaries()) + repr(chat.episodes())
+        memory.digest()
+
+        assert [one.text for one in chat.episodes()] == ["Rode a first funicular in Zagreb"]
+        assert not [one for one in chat.summaries() if one.source.startswith("rules")]

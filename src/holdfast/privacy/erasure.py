@@ -31,8 +31,8 @@ from ..errors import Conflict, NotFound
 from ..ingest.append import ABANDONED, build_document, index_message, redact_message
 from ..ingest.redact import MASK, mask_messages
 from ..jobs.facts import FactReader, RuleInput
-from ..jobs.queue import ReadMode
-from ..jobs.summaries import into_index, order_story
+from ..jobs.queue import ReadMode, order_range
+from ..jobs.summaries import RESUMMARIZE, into_index, order_story
 from ..reconcile.compare import FILLERS, MARK_OF
 from ..reconcile.erase import (
     Removed,
@@ -315,6 +315,8 @@ class Eraser:
         if also is not None:
             also(erasing)
         erasing.finish()
+        for place, rewrites in changes.messages.items():
+            self._order_again(view.at(*place), affected_summaries(plan.summaries[place], list(rewrites)), now_ms)
         learned: list[FactChange] = []
         if plan.reading is not None:
             accepted, refused = reader.claims(view.scope, plan.reading)
@@ -382,6 +384,19 @@ class Eraser:
         row = view.conversation()
         if self.reader.embeds and row is not None and effective_consent(view.consent(), row.subject) == "active":
             view.want("embed", "", wanted=row.next_seq - 1, run_at_ms=now_ms, now_ms=now_ms)
+
+    def _order_again(self, view: WriteView, affected: Iterable[Summary], now_ms: int) -> None:
+        """Order of the model what the rules put in place of its summaries, and the episodes that went with the old words."""
+        row = view.conversation()
+        if row is None or effective_consent(view.consent(), row.subject) != "active":
+            return
+        for one in affected:
+            told = view.messages(start_seq=one.start_seq, end_seq=one.end_seq)
+            if one.source.startswith("rules ") or not any(message.content for message in told):
+                continue
+            order_range(view, RESUMMARIZE, one.start_seq, one.end_seq, now_ms)
+            if one.level == 1:
+                order_range(view, "episodes", one.start_seq, one.end_seq, now_ms)
 
     def receipt(self, removed: Removed) -> ErasureReceipt:
         """Scrub the store, search its bytes for samples of what was removed, and report the level reached."""
