@@ -140,7 +140,7 @@ def test_memories_as_json_are_taken_and_given(holdfast: Holdfast, tmp_path: Path
     assert "2 memories" in first.out
     assert "0 memories" in again.out or "known" in again.out
     assert sorted((one["content"], one["category"], one["confidence"]) for one in back) == kept
-    assert back[0]["source"]["conversationId"] == "(by hand)"
+    assert back[0]["source"]["conversationId"] is None
     holdfast("import", "back.json", "--user", "twin")
     assert texts(holdfast, "twin") == texts(holdfast, "ana")
 

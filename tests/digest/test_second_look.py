@@ -617,3 +617,20 @@ def test_an_episode_that_turns_its_sentence_around_is_dropped(said, bullet):
 )
 def test_an_episode_in_other_words_is_kept(said, bullet):
     assert episodes([f"u:{said}"], f"- {bullet} [1]") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "bullet"),
+    [
+        ("It was my very first time flying, I was terrified.", "First flight ever; the user was very scared"),
+        ("Oma ist letzte Woche gestorben, ich bin so traurig.", "Tod der Großmutter letzte Woche; Nutzer ist traurig"),
+        ("그래 약속할게, 담배 끊을게.", "담배를 끊겠다고 약속함"),
+        ("민지한테 고백했는데 차였어", "사용자가 민지에게 고백했으나 거절당함"),
+        (
+            "Вчера я впервые прыгнул с парашютом в Казани.",
+            "13 марта 2026 года пользователь впервые прыгнул с парашютом в Казани",
+        ),
+    ],
+)
+def test_an_episode_that_names_its_message_may_be_in_freer_words(said, bullet):
+    assert episodes([f"u:{said}"], f"- {bullet} [1]") == []

@@ -177,7 +177,7 @@ class JsonFileMessages:
             timeout_ms: how long a write waits for another process.
         """
         if os.fspath(folder).startswith("~"):
-            raise BadInput(f"{os.fspath(folder)!r} begins with '~'", hint="use os.path.expanduser(…)")
+            raise BadInput(f"{os.fspath(folder)!r} begins with '~'", hint="write the whole path of the folder")
         self._folder = Path(folder)
         self._clock = clock or utc_now
         self._timeout_ms = timeout_ms

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from ...clock import to_ms
@@ -47,6 +47,7 @@ CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing
 MAX_BULLETS, MAX_BULLET_CHARS = 30, 400
 LEAST_SHARE, LEAST_SHARE_OF_PAIRS = 0.4, 0.4  # of a bullet's terms; terms of wide scripts are pairs of characters
+CITED = 0.6  # of that share, where the bullet names its message, whose no, question, day and names are compared
 ALSO_SHARE = 0.34  # of a bullet's terms that a further message must hold to be evidence as well
 CONFIDENCE = 0.9
 
@@ -315,6 +316,12 @@ def _by_another(text: str, told: str) -> bool:
     return mine is not None and bool(re.search(r"\b(?:the )?user\b|\bthem\b", act["rest"]))
 
 
+def _days(words: str, at: datetime, code: str) -> set[int]:
+    """Return the days that *words* name, whichever way from the day of the message they are meant."""
+    found = [span for ahead in (False, True) for span in find_times(words, at, code, ahead=ahead)]
+    return {span.from_ms for span in found if span.grain == "day" and span.relation == "at"}
+
+
 def _misreads(candidate: Candidate, message: Message) -> str:
     """Return why a bullet is not what its sentence says: that one asks, denies, only nearly was, or has another number or day."""
     quote, text = fold_quotes(candidate.quote), candidate.text
@@ -330,19 +337,9 @@ def _misreads(candidate: Candidate, message: Message) -> str:
         return OF_OTHERS
     if _UNDONE.search(told) and not _TO_COME.search(text):
         return SUPPOSED.format(modality="hypothetical")
-    if message.at is not None and message.at.tzinfo is not None:
-        days = {
-            span.from_ms for span in find_times(text, message.at, code) if span.grain == "day" and span.relation == "at"
-        }
-        ahead = (find_times(message.content, message.at, code, ahead=later) for later in (False, True))
-        said = {span.from_ms for spans in ahead for span in spans}
-        if (
-            said
-            and days
-            and not days & said
-            and re.search(r"[^\W\d_]{3,}", _STAMP.sub("", text))
-            and not _STAMP.search(text)
-        ):
+    if message.at is not None and message.at.tzinfo is not None and not _STAMP.search(text):
+        days, said = (_days(words, message.at, code) for words in (text, message.content))
+        if days and said and not days & said:
             return NUMBER
     return ""
 
@@ -437,6 +434,8 @@ class _UserWords:
         said = [*plain.values(), known, *speakers, *code]
         self.words = frozenset(word for text in said for word in re.findall(r"\w+", text.casefold()))
         self.numbers = numbers_in([earlier.words]).union(*(numbers_said(m) for m in (*before, *users)))
+        recent = (m.at - timedelta(days=ago) for m in users if m.at for ago in (1, 2))  # "yesterday", in any language
+        self.numbers |= {part for at in recent for part in (at.year, at.month, at.day)}
         self.years = {str(m.at.year + more) for m in users if m.at for more in (-1, 0, 1)}
         self._questions = {
             later.seq: question_of(one)
@@ -465,7 +464,7 @@ def _weigh(
     lent = user_words.lent(mine, seqs)
     if _tells(bullet, user_words.names):
         lent = " ".join([lent, *(user_words.messages[seq].content for seq in seqs if seq in user_words.messages)])
-    reason = _unsupported(bullet, mine, user_words, lent)
+    reason = _unsupported(bullet, mine, user_words, lent, cited=any(seq in user_words.messages for seq in seqs))
     shares = {seq: len(mine & user_words.terms[seq]) / len(mine) if mine else 0.0 for seq in cited}
     if not reason and not any(shares.values()):
         shares = {seq: len(mine & user_words.terms[seq]) / len(mine) for seq in user_words.messages}
@@ -523,14 +522,14 @@ def _tells(bullet: str, names: Iterable[str]) -> bool:
     return bool(_TOLD.search(bullet)) and (not _claims(bullet, own) or bool(_RECEIVED.search(bullet)))
 
 
-def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent: str) -> str:
+def _unsupported(bullet: str, mine: frozenset[str], user_words: _UserWords, lent: str, *, cited: bool = False) -> str:
     if not mine:
         return RESTS_ON_NOTHING
     said = user_words.all_terms | user_words.terms_of(lent)
     mine = (mine - neutral_terms()) or mine
     wide = sum(1 for term in mine if ord(term[0]) >= 0x0E00) * 2 > len(mine)
     least = LEAST_SHARE_OF_PAIRS if wide else LEAST_SHARE_OF_NOUNS if user_words.language == "de" else LEAST_SHARE
-    if len(mine & said) < least * len(mine):
+    if len(mine & said) < (least * CITED if cited else least) * len(mine):
         return RESTS_ON_NOTHING
     undated = _STAMP.sub(lambda stamp: " " if stamp.group()[:4] in user_words.years else stamp.group(), bullet)
     small = {int(n) for n in re.findall(r"\d+", undated) if len(n) < 19}

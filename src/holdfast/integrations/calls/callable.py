@@ -86,8 +86,7 @@ def with_memory(
         memory_or_store: where turns are kept.  An `AsyncMemory` that is not open yet is opened by the first call.
         session: the conversation when a call names none; ``None``: each call must name one.  A function returns it from
             the configuration of the call.
-        user: whose memory it is when a call names no user.  When not given, the default session is the user ``default``'s,
-            and every other one has a user of its own, so that sessions share nothing.  A function, as for *session*.
+        user: whose memory it is when a call names none; when not given, each session has a user of its own.  As for *session*.
         session_key: the name of the session in a configuration.
         user_key: the name of the user in a configuration.
         org: the tenant.
