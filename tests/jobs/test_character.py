@@ -66,3 +66,15 @@ def test_what_the_character_said_in_other_endings_of_korean_is_its_own():
 
         own = {fact.text for fact in memory.user("mina").facts() if fact.subject == "assistant"}
         assert own == {"고양이를 무서워한다", "계획: 12월 3일 한강에 간다고 약속했다."}
+
+
+def test_what_is_written_by_hand_of_the_character_reaches_its_context():
+    with Memory(embedder=None, config=Config(character_facts=True)) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("Hello, Ember.", "Rrr.")
+        memory.user("ana", subject="assistant").remember("Ember guards a hoard of gold teapots.")
+        memory.user("ana", subject="assistant").remember(category="home", key="lives_in", value="Svalbard")
+        for one in (chat, memory.conversation("b", user="ana")):
+            told = one.context("Who are you?").section("character").text
+            assert "gold teapots" in told
+            assert "Svalbard" in told

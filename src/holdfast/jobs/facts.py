@@ -20,7 +20,7 @@ from ..reconcile.learn import MatchHints, embed_sentences, learn
 from ..reconcile.merging import move_facts
 from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
-from ..scope import SELF, Scope
+from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
 from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
@@ -344,4 +344,4 @@ def spoken_by(candidate: Candidate, speaker: str) -> Candidate:
 def claim_of(scope: Scope, candidate: Candidate, evidence: Evidence) -> Claim:
     """Return the claim of a candidate whose evidence is in the scope's conversation."""
     placed = replace(evidence, home=scope.subject or SELF)
-    return Claim(candidate, placed, to_ms(placed.at) if placed.at else 0, scope.subject == SELF)
+    return Claim(candidate, placed, to_ms(placed.at) if placed.at else 0, scope.subject in (SELF, CHARACTER))

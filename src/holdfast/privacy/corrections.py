@@ -29,7 +29,7 @@ from ..reconcile.erase import Removed, delete_fact, inherit_end, reactivate, und
 from ..reconcile.learn import MatchHints, learn, says_same
 from ..reconcile.merging import add_quotes, merged_into, parse_tool_uses, split_fact
 from ..reconcile.registry import matches_blocked_topic
-from ..scope import SELF, Scope, checked_name
+from ..scope import CHARACTER, SELF, Scope, checked_name
 from ..store import OF_USER, Derivation, FactOwner, FactRow, ReadView, Store, WriteView, effective_consent
 from ..text.languages import NEGATES
 from ..text.sentences import split_sentences
@@ -254,7 +254,7 @@ class Corrections:
             importance=DEFAULT_IMPORTANCE if given.importance is None else given.importance,
             label=given.label,
         )
-        return [Claim(candidate, _evidence(message, subject), _ms(message), subject == SELF)]
+        return [Claim(candidate, _evidence(message, subject), _ms(message), subject in (SELF, CHARACTER))]
 
     def _claims_of_memory(self, scope: Scope, words: RuleInput, message: Message, confidence: float) -> list[Claim]:
         """Return the attributes of a memory in the third person ("Works at Acme"), if they say all of it."""

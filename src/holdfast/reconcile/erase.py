@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..clock import from_ms, to_ms
-from ..scope import SELF
+from ..scope import CHARACTER, SELF
 from ..store import FactRow, WriteView
 from ..types import Evidence, Fact
 from .archive import index_fact, unindex_fact
@@ -270,7 +270,7 @@ def _recompute(view: WriteView, row: FactRow, left: Sequence[Evidence], lost: Se
         row,
         fact=replace(fact, evidence=tuple(left), valid_from=begin, text=text, conversation=""),
         slot_value=row.slot_value if text == fact.text else normalize_value(text),
-        unscoped=any(e.home == SELF for e in left),
+        unscoped=any(e.home in (SELF, CHARACTER) for e in left),
         stated_at=_said_at(latest),
         stated_seq=latest.seq,
     )
