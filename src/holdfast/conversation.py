@@ -470,7 +470,7 @@ class Conversation:
             BadInput: there is no such layer, or the range is none.
             ConfigError: this memory does not make that layer: no model for episodes, no embedder for vectors.
             Conflict: the user paused memory or opted out.
-            NotFound: there is no such conversation.
+            NotFound: there is no such conversation, or no message *start_seq* in it.
         """
         first, last = _checked_range(start_seq, end_seq)
         return self._engine.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
@@ -498,8 +498,8 @@ def check_rebuild(chat: Conversation, layer: str, start_seq: int | None, end_seq
     Raises:
         BadInput, ConfigError, Conflict, NotFound: as `Conversation.rebuild`.
     """
-    _checked_range(start_seq, end_seq)
-    chat._engine.work.of(chat._scope).rebuilder.check(chat._scope, layer)
+    first, _ = _checked_range(start_seq, end_seq)
+    chat._engine.work.of(chat._scope).rebuilder.check(chat._scope, layer, first)
 
 
 def _checked_range(start_seq: int | None, end_seq: int | None) -> tuple[int, int | None]:

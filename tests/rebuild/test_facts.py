@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast import Fact, Memory
 from holdfast.digest import rules
+from holdfast.errors import NotFound
 
 from .talks import LINES, USER, believed, ever, fact, opened
 
@@ -177,3 +178,11 @@ def test_two_conversations_do_not_touch_one_another(monkeypatch: pytest.MonkeyPa
         memory.conversation("b", user=USER).rebuild("facts")
         assert {value for *_, value in believed(memory)} == {"Lisbon", "Spanish"}
         assert [f.value for f in memory.user("bo").facts()] == ["Korean"]
+
+
+def test_a_range_behind_the_last_message_is_an_error():
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("I live in Oslo.", "Noted.")
+        with pytest.raises(NotFound, match="no message 500"):
+            chat.rebuild("facts", start_seq=500, end_seq=510)

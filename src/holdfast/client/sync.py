@@ -679,7 +679,7 @@ class Conversation:
             BadInput: there is no such layer, or the range is none.
             ConfigError: this memory does not make that layer: no model for episodes, no embedder for vectors.
             Conflict: the user paused memory or opted out.
-            NotFound: there is no such conversation.
+            NotFound: there is no such conversation, or no message *start_seq* in it.
         """
         body = {"layer": layer, "start_seq": start_seq, "end_seq": end_seq, "dry_run": dry_run}
         if dry_run:

@@ -314,7 +314,7 @@ class Rebuilder:
         self, scope: Scope, layer: str, start_seq: int, end_seq: int | None, *, dry_run: bool, progress: Progress | None
     ) -> RebuildReport:
         """Rebuild one layer of the scope's conversation; see `Conversation.rebuild`."""
-        self.check(scope, layer)
+        self.check(scope, layer, start_seq)
         layers = [one for one in CHUNK_LAYERS if self.writer.makes(one)] if layer == "chunk" else [layer]
         spans = [(one, span) for one in layers for span in self.ranges(scope, one, start_seq, end_seq)]
         if dry_run:
@@ -336,7 +336,7 @@ class Rebuilder:
                 progress(number + 1, len(spans))
         return run.report(layer, rebuild_id)
 
-    def check(self, scope: Scope, layer: str) -> None:
+    def check(self, scope: Scope, layer: str, start_seq: int = 1) -> None:
         """
         Check that a layer can be rebuilt now.
 
@@ -350,8 +350,11 @@ class Rebuilder:
         if layer != "vectors" and not self.writer.makes(layer):
             raise ConfigError(f"the built-in rules make no {layer}", hint="open the memory with llm=…")
         self.deps.store.read(scope, check_active)
-        if scope.conversation and self.deps.store.read(scope, lambda view: view.conversation()) is None:
+        row = self.deps.store.read(scope, lambda view: view.conversation()) if scope.conversation else None
+        if scope.conversation and row is None:
             raise NotFound(f"there is no conversation {scope.conversation!r} here", hint="conversations() lists them")
+        if row is not None and start_seq >= row.next_seq > 1:
+            raise NotFound(f"there is no message {start_seq} here", hint=f"the conversation has {row.next_seq - 1}")
 
     def ranges(self, scope: Scope, layer: str, start_seq: int = 1, end_seq: int | None = None) -> list[MessageRange]:
         """Return the ranges of a layer that hold any of the messages, in the order of their rebuild."""
