@@ -63,7 +63,7 @@ def answer(request: Request) -> str:
         rows += [f'note,river_{river[1]},river,0.95,,add,asserted,event,{river[1]},"We saw the river"'] if river else []
         return "\n".join(rows) or "NONE"
     if request.layer == "episodes":
-        return "- Walked along the river [3]" if "river" in request.text else "No facts to record"
+        return "- Bought a violin in Vienna [3]" if "river" in request.text else "No facts to record"  # nobody said so
     return "SUMMARY: They walked along the river."
 
 
