@@ -115,13 +115,14 @@ def test_progress_is_told_range_by_range() -> None:
 
 
 def test_what_nobody_asked_to_be_summarized_is_not() -> None:
-    """Messages without a summary are the digest's work; an empty range is none, and no conversation is refused."""
+    """Messages without a summary are the digest's work; messages and conversations that do not exist are refused."""
     with opened() as memory:
         chat = walked(memory, 6)
         for _ in range(3):
             chat.record("Still open.", "Yes.")
         assert chat.rebuild("summaries", start_seq=13).ranges == 0
-        assert chat.rebuild("summaries", start_seq=500).ranges == 0
+        with pytest.raises(NotFound, match="no message 500"):
+            chat.rebuild("summaries", start_seq=500)
         with pytest.raises(NotFound):
             memory.conversation("new", user=USER).rebuild("summaries")
         assert memory.conversation("new", user=USER).rebuilds() == []
