@@ -19,7 +19,7 @@ from holdfast import (
     UserMessages,
     with_memory,
 )
-from holdfast.errors import BadInput, ConfigError
+from holdfast.errors import BadInput, ConfigError, StoreBusy
 from holdfast.integrations.calls.strategies import Layered, Summary, SummaryBuffer, Window
 from holdfast.types import RollingSummary
 
@@ -27,6 +27,11 @@ from .callables import last, later, later_words, words
 
 ANSWERED = [("user", "hi there"), ("assistant", "I heard: hi there")]
 STREAMED = [("user", "hi there"), ("assistant", "I heard: hithere")]
+
+
+def _await_summaries():
+    for writing in [one for one in threading.enumerate() if one.name == "holdfast-summary"]:
+        writing.join()
 
 
 # Every kind of callable.
@@ -268,10 +273,10 @@ def test_the_summary_is_made_after_the_reply_and_kept(kept, tmp_path):
     chat = with_memory(model, store, strategy=Summary(1, summarize=summarize))
     for number in range(4):
         chat(f"turn {number}")
-        for writing in [one for one in threading.enumerate() if one.name == "holdfast-summary"]:
-            writing.join()
+        _await_summaries()
     seen = []
     with_memory(lambda m: seen.extend(m) or "fine", store, strategy=Summary(1, summarize=summarize))("last")
+    _await_summaries()
 
     assert order[:7] == ["reply", "reply", "summary of 2", "reply", "summary of 2", "reply", "summary of 2"]
     assert kept == "by the wrapper" or "turn 0 turn 1 turn 2" in seen[0]["content"]
@@ -284,13 +289,29 @@ def test_a_summariser_that_fails_costs_no_reply(caplog):
     store = InMemoryMessages()
     chat = with_memory(lambda messages: str(len(messages)), store, strategy=SummaryBuffer(60, summarize=down))
     replies = [chat(f"turn {number} " + "word " * 20) for number in range(2)]
-    for writing in [one for one in threading.enumerate() if one.name == "holdfast-summary"]:
-        writing.join()
+    _await_summaries()
 
     assert replies == ["1", "3"]
     assert len(store.load("default")) == 4
     assert "not brought up to date" in caplog.text
     assert "turn 0" not in caplog.messages[0]
+
+
+def test_a_summary_that_cannot_be_kept_is_made_after_the_next_reply(tmp_path, caplog, monkeypatch):
+    store = JsonFileMessages(tmp_path)
+    chat = with_memory(lambda messages: "fine", store, strategy=Summary(1, summarize=lambda before, messages: "told"))
+    with monkeypatch.context() as broken:
+        broken.setattr(store, "save_summary", lambda session, summary: (_ for _ in ()).throw(StoreBusy("locked")))
+        replies = [chat(f"turn {number}") for number in range(3)]
+        _await_summaries()
+    before = store.load_summary("default")
+    chat("turn 3")
+    _await_summaries()
+
+    assert replies == ["fine"] * 3
+    assert before is None
+    assert "not brought up to date: StoreBusy" in caplog.text
+    assert store.load_summary("default").text == "told"
 
 
 # What does not go together.

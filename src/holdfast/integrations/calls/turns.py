@@ -579,14 +579,14 @@ class _StoreSession:
             before = self._load_summary()
             assert isinstance(strategy, Summary | SummaryBuffer)
             after = strategy.fold(messages, before, budget_tokens=options.budget_tokens, count=options.count)
-        except Exception as error:  # noqa: BLE001 - a summary can wait, the reply is there
-            _log.warning("the summary of a session was not brought up to date: %s", type(error).__name__)
-            return
-        if before is None or after.through > before.through:
+            if before is not None and after.through <= before.through:
+                return
             if isinstance(self._shared.store, KeepsSummaries):
                 self._shared.store.save_summary(self._session, after)
             elif after.through:
                 self._shared.summaries[self._session] = (after, messages[after.through - 1].content)
+        except Exception as error:  # noqa: BLE001 - a summary can wait, the reply is there
+            _log.warning("the summary of a session was not brought up to date: %s", type(error).__name__)
 
     def _load_summary(self) -> RollingSummary | None:
         if not isinstance(self._shared.strategy, Summary | SummaryBuffer):
