@@ -174,4 +174,4 @@ def test_corrections_are_what_the_library_sees(ana: Holdfast) -> None:
     ana("correct", "dietary", "vegan", "-u", "ana")
 
     with Memory("holdfast.db", embedder=None) as memory:
-        assert [fact.text for fact in memory.user("ana").facts("dietary")] == ["Dietary: vegan."]
+        assert [fact.text for fact in memory.user("ana").facts("dietary")] == ["Is vegan."]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast import Evidence, Message
 from holdfast.cli.output import Screen, cells
 from holdfast.cli.render import show_quote
-from holdfast.cli.terminal import json_text, safe
+from holdfast.cli.terminal import count, json_text, safe
 
 from .conftest import Holdfast
 
@@ -126,3 +126,14 @@ def test_a_huge_message_is_framed_at_once(capsys: pytest.CaptureFixture[str]) ->
     text = framed("x" * 1_000_000 + " I eat fish " + "y" * 1_000_000, "I eat fish", capsys)[2]
 
     assert "I eat fish" in text
+
+
+def test_counted_nouns_are_english():
+    assert [count(2, noun) for noun in ("fact", "summary", "story", "day", "entry")] == [
+        "2 facts",
+        "2 summaries",
+        "2 stories",
+        "2 days",
+        "2 entries",
+    ]
+    assert count(1, "summary") == "1 summary"

@@ -315,9 +315,12 @@ def test_repr_shows_sizes_and_no_text():
     )
 
 
-def test_unknown_section():
-    with pytest.raises(KeyError):
-        show(talk(2)).section("nothing")
+def test_a_section_without_anything_is_empty_and_one_that_is_unknown_is_an_error():
+    context = show(talk(2))
+
+    assert [context.section(name).items for name in ("earlier", "facts", "character")] == [(), (), ()]
+    with pytest.raises(KeyError, match="the sections are system, opening"):
+        context.section("nothing")
 
 
 def test_names_fit_what_providers_accept():

@@ -76,6 +76,24 @@ def test_the_same_facts_are_read_from_every_form(form):
     assert all(TALK[c.seq].content[c.start :].startswith(c.quote) for c in found)
 
 
+def test_bullets_alone_as_a_prompt_of_ones_own_asks_for_them_are_statements():
+    answer = "- I live in Lisbon near the river [1]\n- The sister Mia is vegan\n* Works at Evilcorp"
+    found = parse_fact_rows(answer, WINDOW, source="m")
+
+    assert [(c.kind, c.text, c.seq, c.quote) for c in found.candidates if not c.key and c.seq in (1, 3)][:2] == [
+        ("statement", "I live in Lisbon near the river", 1, "I live in Lisbon, “near the river”, and my dog Bo is 7."),
+        ("statement", "The sister Mia is vegan", 3, "My sister Mia is vegan!"),
+    ]
+    # what only the assistant said has no words of the user's to rest on
+    assert [(c.text, why.split(":")[0]) for c, why in found.dropped] == [("Works at Evilcorp", "no-message")]
+
+
+@pytest.mark.parametrize("prose", ["- I live in Lisbon\nand so on", "They live in Lisbon.", "- ok"])
+def test_prose_that_is_not_bullets_alone_stays_a_bad_answer(prose):
+    with pytest.raises(BadAnswer):
+        parse_fact_rows(prose, WINDOW, source="m")
+
+
 @pytest.mark.parametrize(
     "nothing",
     ["NONE", "none.", "```\nNONE\n```", "[]", "{}", '{"facts": []}', "No facts to record", HEAD, f"```csv\n{HEAD}\n```",

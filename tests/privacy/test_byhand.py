@@ -170,7 +170,7 @@ def test_the_one_answer_of_a_category_can_be_corrected(memory: Memory, clock: Fa
     (now,) = user.facts("dietary")
     say(memory, clock, "I'm vegan.")
 
-    assert (now.key, now.value, now.text) == ("vegan", "true", "Dietary: vegan.")
+    assert (now.key, now.value, now.text) == ("vegan", "true", "Is vegan.")
     assert [fact.id for fact in user.facts("dietary")] == [now.id]
     assert user.restore(wrong).op == "new"
     assert [fact.key for fact in user.facts("dietary")] == ["vegetarian"]
@@ -553,3 +553,33 @@ def test_a_memory_that_denies_another_replaces_it(memory: Memory, first: str, th
         user.remember(words)
 
     assert sorted(fact.text for fact in user.facts()) == left
+
+
+def test_an_episode_by_hand_is_of_the_day_that_its_words_name(memory, clock):
+    chat = memory.conversation("meko", user="ana")
+    chat.record("We first met on 10 November 2025 at Meko.", "I remember.")
+    user = memory.user("ana")
+    noted = user.remember("First met on 10 November 2025 at Meko", conversation="meko", start_seq=1, end_seq=2).fact
+    undated = user.remember("Promised to meet again", conversation="meko", start_seq=1, end_seq=2).fact
+    right = user.correct(noted.id, value="First met on 12 October 2025 at Meko").fact
+    reworded = user.correct(right.id, value="First met at Meko, over tteokbokki").fact
+
+    assert [f"{fact.valid_from:%Y-%m-%d}" for fact in (noted, right, reworded)] == [
+        "2025-11-10",
+        "2025-10-12",
+        "2025-10-12",
+    ]
+    assert undated.valid_from == chat.load()[0].at
+    assert (right.kind, reworded.kind) == ("episode", "episode")
+
+
+def test_a_value_by_hand_reads_like_one_that_was_noted(memory):
+    user = memory.user("ana")
+    told = {
+        ("home", "lives_in", "Svalbard"): "Lives in Svalbard.",
+        ("identity", "species", "ice dragon"): "Is an ice dragon.",
+        ("dietary", "vegan", "true"): "Is vegan.",
+        ("mood", "cheerful", "true"): "Mood: cheerful.",
+    }
+
+    assert {at: user.remember(category=at[0], key=at[1], value=at[2]).fact.text for at in told} == told

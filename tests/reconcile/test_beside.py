@@ -141,6 +141,23 @@ def test_an_event_that_only_repeats_a_fact_is_not_stored_twice():
         ]
 
 
+def test_a_bullet_that_stands_among_facts_and_episodes_is_stored_once():
+    bullets = "- Won the gelato quiz in Rome [1]\n- Bought a boat in Genoa [1]"
+    model = ScriptedModel(
+        {"facts": ["- Won the gelato quiz in Rome [1]\n- Sings in a choir [1]"], "episodes": [bullets]}
+    )
+    with Memory(clock=FakeClock(AT), embedder=None, llm=model) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("I won the gelato quiz in Rome, bought a boat in Genoa, and I sing in a choir.", "Wow.")
+        chat.end()
+        memory.digest()
+        memory.digest()
+        texts = [fact.text.rstrip(".") for fact in memory.user("ana").facts()]
+
+    assert texts.count("Won the gelato quiz in Rome") == 1
+    assert {"Bought a boat in Genoa", "Sings in a choir"} <= set(texts)
+
+
 def test_a_write_of_many_claims_reads_the_facts_once(monkeypatch):
     """The cost of a message does not grow with its claims times all that is known."""
     read_facts, reads = ReadView.facts, []

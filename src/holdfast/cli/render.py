@@ -224,7 +224,7 @@ def digest_line(report: DigestReport) -> list[Piece]:
     if replaced:
         words += f", {replaced:,} of them replaced an older value"
     if report.summaries:
-        words += f"; {count(report.summaries, 'summary', 'summaries')} written"
+        words += f"; {count(report.summaries, 'summary')} written"
     nothing = "indexed for search; no new facts" if report.jobs else "no new facts"
     pieces: list[Piece] = [words if learned or report.summaries else nothing]
     if report.rejected:
@@ -343,7 +343,7 @@ def _section_contents(built: Context, section: Section) -> str:
     for source in sources:
         kinds[source.kind] = kinds.get(source.kind, 0) + 1
     parts = [
-        count(number, kind, "summaries" if kind == "summary" else "")
+        count(number, "line of the story", "lines of the story") if kind == "story" else count(number, kind)
         for kind, number in kinds.items()
         if kind != "query"
     ]

@@ -132,8 +132,9 @@ def wants_color(stream: TextIO) -> bool:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """Format ``1 fact``, ``1,204 facts``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+    """Format ``1 fact``, ``1,204 facts``, ``2 stories``."""
+    regular = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural or regular}"
 
 
 def count_all(numbers: Mapping[str, int]) -> str:

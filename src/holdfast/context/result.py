@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from ..types import Section
 
+SECTION_NAMES = ("system", "opening", "character", "earlier", "meta_summaries", "chunk_summaries", "summaries", "facts")
+VOLATILE_NAMES = ("recalled", "recent")  # of sections below the cache breakpoint
 MOST_REASONS = 20  # of what is shown and of what is left out, in JSON
 
 
@@ -106,15 +108,18 @@ class Context:
 
     def section(self, name: str) -> Section:
         """
-        Return the section called *name*.
+        Return the section called *name*, empty when this context has nothing to say there.
 
         Raises:
-            KeyError: this strategy has no such section.
+            KeyError: no context has a section of that name.
         """
         for section in self.sections:
             if section.name == name:
                 return section
-        raise KeyError(name)
+        if name not in (*SECTION_NAMES, *VOLATILE_NAMES):
+            names = ", ".join((*SECTION_NAMES, *VOLATILE_NAMES))
+            raise KeyError(f"no context has a section {name!r}; the sections are {names}")
+        return Section(name, "", 0, name in SECTION_NAMES, ())
 
     def to_anthropic(self) -> dict[str, Any]:
         """

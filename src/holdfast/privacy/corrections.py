@@ -18,6 +18,8 @@ from typing import Any, get_args
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
+from ..digest.answers.episode_answers import day_told
+from ..digest.answers.wording import address_in_words, attribute_sentence
 from ..errors import BadInput, Changed, HoldfastError, KeyReused, NotFound
 from ..ingest.append import WorkSettings, append, prepare
 from ..ingest.redact import MASK, mask_secrets
@@ -143,7 +145,7 @@ class Corrections:
         before = _stored_before(view.at(subject, BY_HAND_CONVERSATION), given)
         if before is not None:
             return before
-        words = given.text or _in_words(given.category, given.key, given.value)
+        words = given.text or address_in_words(given.category, given.key, given.value)
         content = with_aliases(words, given.aliases)
         at_ms = _after(view.of_owner(owner).all_facts_in(subject, given.category), now_ms)
         at_ms = at_ms if given.at_ms is None else min(given.at_ms, at_ms)
@@ -242,14 +244,14 @@ class Corrections:
             category=given.category or ("episode" if episode else given.label or "note"),
             key=given.key,
             value=given.value,
-            text=given.text or _sentence(given.category, given.key, given.value),
+            text=given.text or attribute_sentence(given.category, given.key, given.value),
             confidence=given.confidence,
             seq=message.seq,
             quote=message.content,
             start=0,
             join="replace",
             lifetime="event" if episode else "state",
-            valid_from_ms=to_ms(happened) if episode and happened is not None else None,
+            valid_from_ms=_day_of(given.text, replace(message, at=happened)) if episode else None,
             source=BY_HAND_SOURCE,
             importance=DEFAULT_IMPORTANCE if given.importance is None else given.importance,
             label=given.label,
@@ -340,7 +342,7 @@ class Corrections:
             return self._confirm(view, found)
         old = _separate(view, fact_id, now_ms)
         fact = old.fact
-        content = _in_words(fact.category, *_key_and_value(fact, value)) if fact.kind == "attribute" else value
+        content = address_in_words(fact.category, *_key_and_value(fact, value)) if fact.kind == "attribute" else value
         message = self._store_message(view, fact.subject, content, max(now_ms, old.stated_at + 1))
         new = self._corrected(old, value, message, now_ms)
         refusal = self.reader.registry.refusal(_candidate(new)) if fact.kind == "attribute" else ""
@@ -377,7 +379,8 @@ class Corrections:
         fact = old.fact
         key, held = _key_and_value(fact, value)
         text = fact.text.replace(fact.value, value) if fact.value and fact.value in fact.text else ""
-        text = text or (_sentence(fact.category, key, held) if fact.kind == "attribute" else value)
+        text = text or (attribute_sentence(fact.category, key, held) if fact.kind == "attribute" else value)
+        day = day_told(text, text, message) if fact.kind == "episode" else None
         join = "add" if fact.cardinality == "multi" else "replace"
         slot = self.reader.registry.slot(fact.category, key, held if fact.kind == "attribute" else text, join)
         new = replace(
@@ -386,6 +389,7 @@ class Corrections:
             key=key,
             value=held if fact.kind == "attribute" else fact.value,
             text=text,
+            valid_from=from_ms(day) if day else fact.valid_from,
             confidence=1.0,
             recorded_at=from_ms(now_ms),
             evidence=(_evidence(message, fact.subject),),
@@ -752,15 +756,9 @@ def _key_and_value(fact: Fact, value: str) -> tuple[str, str]:
     return fact.key, value
 
 
-def _in_words(category: str, key: str, value: str) -> str:
-    """Return an address and its value in words."""
-    what, name = key.replace("_", " "), category.replace("_", " ")
-    return f"{name}: {what}" if value == "true" else f"{name}, {what}: {value}"
-
-
-def _sentence(category: str, key: str, value: str) -> str:
-    said = _in_words(category, key, value) if value == "true" else f"{key.replace('_', ' ')}: {value}"
-    return f"{said[:1].upper()}{said[1:]}."
+def _day_of(episode: str, message: Message) -> int | None:
+    """Return when an episode was: on the day that its words name, else when its messages were said."""
+    return day_told(episode, episode, message) or (to_ms(message.at) if message.at is not None else None)
 
 
 def _never_held(row: FactRow, now_ms: int, successor: str | None) -> FactRow:

@@ -112,6 +112,8 @@ def learn(
     for claim in with_opposites((_where_covered(view, claim, registry) for claim in meant), registry):
         if claim.candidate.kind == "episode" and _only_repeats_facts(view, believed_now, claim):
             continue
+        if claim.candidate.kind == "statement" and _is_episode(believed_now, claim.candidate):
+            continue
         ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
@@ -333,6 +335,15 @@ def _only_repeats_facts(view: WriteView, believed: _LiveFacts, claim: Claim) -> 
     people = [name for row in everywhere.subjects() for name in (row.subject, row.name or "")]
     told = [f"{fact.subject} {fact.category} {fact.key} {fact.value} {fact.text}".replace("_", " ") for fact in here]
     return bool(here) and repeats_all(claim.candidate.text, [*told, *names, *people])
+
+
+def _is_episode(believed: _LiveFacts, candidate: Candidate) -> bool:
+    """Whether a sentence stands among the episodes already, word for word, so that as a fact it would be there twice."""
+    told = normalize_value(candidate.text)
+    return candidate.op == "assert" and any(
+        row.fact.subject == candidate.subject and normalize_value(row.fact.text) == told
+        for row in believed.of("episode")
+    )
 
 
 def _has_ended(view: WriteView, candidate: Candidate) -> bool:

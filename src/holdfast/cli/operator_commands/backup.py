@@ -223,4 +223,4 @@ def _show_replay(screen: Screen, one: ReplayReport, verb: str) -> None:
     kinds = ", ".join(count(number, kind) for kind, number in one.held.items()) or "nothing"
     choices = f"; {count(one.choices, 'choice')} to pause or opt out" if one.choices else ""
     words = f"  {verb}: {kinds} of what was erased since the backup{choices}"
-    screen.line(words, (f"   an erasure log of {count(one.entries, 'entry', 'entries')}", QUIET))
+    screen.line(words, (f"   an erasure log of {count(one.entries, 'entry')}", QUIET))

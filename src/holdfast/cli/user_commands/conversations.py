@@ -94,7 +94,7 @@ def _columns(row: dict[str, Any]) -> list[Piece]:
         amounts = (count(row["conversations"], "conversation"), count(row["facts"], "fact"))
         return [(row["user"], STRONG), *amounts, (f"{where}{state}", QUIET)]
     about = "" if row["subject"] == "self" else f"about {row['subject']}"
-    summaries = count(row["summaries"], "summary", "summaries")
+    summaries = count(row["summaries"], "summary")
     return [(row["conversation"], STRONG), count(row["messages"], "message"), summaries, (about, QUIET)]
 
 

@@ -364,7 +364,7 @@ def _show_preview(fact: Fact, receipt: ErasureReceipt) -> None:
         shown = words if len(words) <= CONTENT_SHOWN else words[: CONTENT_SHOWN - 1] + "…"
         screen.line((f"  message {message.seq} of {message.conversation} will read: ", QUIET), f'"{shown}"')
     if preview.summaries:
-        screen.line((f"  {count(len(preview.summaries), 'summary', 'summaries')} will be written anew", QUIET))
+        screen.line((f"  {count(len(preview.summaries), 'summary')} will be written anew", QUIET))
 
 
 def _forget_in_chat(

@@ -478,7 +478,7 @@ def _weigh(
     rests_on = [best, *(seq for seq in shares if seq != best and shares[seq] >= ALSO_SHARE and seqs)]
     for seq in rests_on:
         start, quote = _sentence(user_words, seq, mine)
-        since = _since(bullet, quote, user_words.messages[seq])
+        since = day_told(bullet, quote, user_words.messages[seq])
         found.candidates.append(_candidate(bullet, seq, quote, start, since, source, subject))
 
 
@@ -506,7 +506,7 @@ def _weigh_translated(
         found.dropped.append((_candidate(bullet, seqs[0] if seqs else 0, "", 0, None, source, subject), reason))
         return
     seq, start, quote = place
-    since = _since(bullet, quote, user_words.messages[seq])
+    since = day_told(bullet, quote, user_words.messages[seq])
     candidate = _candidate(bullet, seq, quote, start, since, source, subject)
     heard = [user_words.known, *(message.content for message in user_words.messages.values())]
     reason = verify_translation(candidate, user_words.messages[seq], heard, language)
@@ -560,7 +560,7 @@ def _sentence(user_words: _UserWords, seq: int, mine: frozenset[str]) -> tuple[i
     return best.start, best.of(content)
 
 
-def _since(bullet: str, quote: str, message: Message) -> int | None:
+def day_told(bullet: str, quote: str, message: Message) -> int | None:
     """Return when an episode was: on the day that it names, else at the time that the quoted sentence names."""
     if message.at is None or message.at.tzinfo is None:
         return None

@@ -68,6 +68,8 @@ _ALIASES = {
 _NAMES = {alias: name for name, aliases in _ALIASES.items() for alias in aliases.split()}
 _DELIMITERS = (",", ";", "\t", "|")
 _CONFIDENCE = r"(?:[01]?[.,]\d+|[01]|\d{1,3} ?%|high|medium|low)"
+BULLET_CONFIDENCE = "0.8"  # of a bullet, which gives none
+_BULLET = expression(r"[-*•]\s+(\S.{8,}?)\s*(?:\[(\d{1,9})\])?")
 _MARK = expression(r"^(?:[-*•]|\d{1,3}[.)])\s+")
 
 
@@ -410,6 +412,8 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
     if not rows.rows and inner != text:
         rows = parse_rows(text, cut=cut)
     if not rows.rows:
+        rows = rows if rows.empty else _from_bullets(inner, cut=cut)
+    if not rows.rows:
         if rows.empty or _ends_with_nothing(inner):
             return Extraction()
         raise BadAnswer(_why_bad(text, cut), finish="length" if cut else "stop")
@@ -424,6 +428,20 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
         else:
             found.append(candidate)
     return Extraction(_with_end_of_trip(found, window), dropped, tuple(rows.problems))
+
+
+def _from_bullets(text: str, *, cut: bool) -> ParsedRows:
+    """Parse an answer of bullets alone, as prompts of one's own ask for them: a statement each, its message in brackets or unsaid."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = lines[:-1] if cut else lines
+    found = [_BULLET.fullmatch(line) for line in lines[:MAX_ROWS]]
+    if not all(found):
+        return ParsedRows()
+    told = [(one[1], one[2] or "") for one in found if one]
+    columns = ("category", "fact_value", "confidence", "message")
+    return ParsedRows(
+        [dict(zip(columns, ("context", says, BULLET_CONFIDENCE, number), strict=True)) for says, number in told]
+    )
 
 
 def _quotes_claim(candidate: Candidate) -> bool:

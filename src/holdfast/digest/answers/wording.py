@@ -69,11 +69,26 @@ def attribute_sentence(category: str, key: str, value: str, code: str = "en") ->
     if (said := value.lower()) in ("true", "yes", "false", "no"):
         yes = said in ("true", "yes")
         answer = "yes" if yes else "no"
-        text = _wording(code, category, f"{key} {answer}") or (words if yes else f"{words}: no")
+        text = _wording(code, category, f"{key} {answer}") or _answered(category, words, code, yes=yes)
     else:
         text = _worded(category, key, value, code)
     text = well_formed(text[:1].upper() + text[1:])
     return text if text.endswith((".", "!", "?", "。")) else text + "."
+
+
+def address_in_words(category: str, key: str, value: str) -> str:
+    """Return an address and its value as somebody would write them down: ``home, lives in: Svalbard``."""
+    what, name = key.replace("_", " "), category.replace("_", " ")
+    return f"{name}: {what}" if value == "true" else f"{name}, {what}: {value}"
+
+
+def _answered(category: str, words: str, code: str, *, yes: bool) -> str:
+    """Return a key that only holds or not in words: ``is vegan``, ``mood: happy``, ``works remotely``."""
+    if code != "en" or words.split()[0].endswith("s"):
+        return words if yes else f"{words}: no"
+    if category == "dietary":
+        return f"is {words}" if yes else f"is not {words}"
+    return f"{category.replace('_', ' ')}: {words}" if yes else f"{words}: no"
 
 
 def _wording(code: str, category: str, key: str) -> str:
