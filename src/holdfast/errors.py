@@ -41,6 +41,10 @@ class HoldfastError(Exception):
     def __str__(self) -> str:
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
+    def without_retry(self) -> str:
+        """Return the error in words for work that is not tried again by itself: without a hint that says it were."""
+        return self.message if self.hint.startswith("it is tried again") else str(self)
+
 
 class BadInput(HoldfastError, ValueError):
     """The caller's value cannot be used."""

@@ -583,3 +583,15 @@ def test_a_value_by_hand_reads_like_one_that_was_noted(memory):
     }
 
     assert {at: user.remember(category=at[0], key=at[1], value=at[2]).fact.text for at in told} == told
+
+
+def test_a_fact_about_another_subject_may_rest_on_the_users_conversation(memory):
+    memory.conversation("sea", user="ana").record("Rin, you are afraid of cats!", "I am.")
+    noted = memory.user("ana", subject="assistant").remember(
+        "Is afraid of cats", conversation="sea", start_seq=1, end_seq=2
+    )
+
+    assert [(quote.conversation, quote.seq) for quote in noted.fact.evidence][-2:] == [("sea", 1), ("sea", 2)]
+    assert memory.user("ana", subject="assistant").facts()[0].subject == "assistant"
+    with pytest.raises(NotFound):
+        memory.user("ana", subject="assistant").remember("Is afraid", conversation="lake", start_seq=1, end_seq=2)

@@ -157,10 +157,22 @@ def test_a_range_that_fails_stays_as_it_was_and_is_tried_next_time(tmp_path: Pat
         assert [reason.split(": ")[0] for reason in report.reasons] == [
             f"web-42 summaries {n}" for n in ("11-20", "21-30")
         ]
+        assert report.reasons[1].endswith("bad-answer: prose")  # and no word that it were tried again by itself
         assert [s.source == "rules 1" for s in chat.summaries(1)] == [False, True, True, False, False]
         again = memory.backfill(USER, layers=["summaries"], delay_ms=0)
         assert (again.created, again.skipped) == (2, 3)
         assert memory.doctor().findings == ()
+
+
+def test_without_a_model_the_backfill_says_why_there_are_no_episodes(tmp_path: Path) -> None:
+    by_rules(tmp_path / "a.db")
+    with opened(tmp_path / "a.db") as memory:
+        report = memory.backfill(USER, delay_ms=0)
+        some = memory.backfill(USER, layers=["summaries", "facts"], delay_ms=0)
+
+    assert report.errors == 0
+    assert [reason.split(",")[0] for reason in report.reasons] == ["episodes need a model"]
+    assert some.reasons == ()
 
 
 def test_what_only_a_user_can_mend_ends_the_run(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from holdfast.errors import Conflict
 from holdfast.server import jobs
 from holdfast.server.app import create_app
 from holdfast.server.jobs import MOST_OPEN_OF_USER, Owner, Tasks
+from holdfast.testing.model import ScriptedModel
 from holdfast.types import BY_HAND_CONVERSATION
 
 from .conftest import BASE
@@ -58,6 +59,25 @@ def test_a_users_key_rebuilds_a_range_of_their_own(ana: TestClient, memory: Memo
     assert ana.post(f"{CHAT}/rebuilds/{made['id']}/restore").status_code == 200
     assert memory.conversation("c", user="ana").summaries(1)[0].version == 1
     assert ana.post("/v1/users/bo/conversations/theirs/rebuild", json={"layer": "facts"}).status_code == 403
+
+
+def test_a_rebuild_of_which_every_range_failed_has_failed() -> None:
+    """It is not tried again by itself, so nothing says that it were."""
+    refusing = ScriptedModel({"episodes": lambda request: "I'm sorry, but I can't help with that."})
+    with Memory(embedder=None, llm=refusing, config=Config(users_may_rebuild=True)) as memory:
+        chat = memory.conversation("c", user="ana")
+        for number in range(5):
+            chat.record(f"On day {number} I walked {number + 3} kilometers to the old mill.", "Well done!")
+        chat.end()
+        memory.digest()
+        key = memory.admin.keys.create("user", user="ana").key
+        with TestClient(create_app(memory), base_url=BASE, headers={"Authorization": f"Bearer {key}"}) as client:
+            ordered = client.post(f"{CHAT}/rebuild", json={"layer": "episodes", "start_seq": 1, "end_seq": 10})
+            ended = client.get(ordered.headers["location"], params={"wait_s": 20}).json()
+
+    assert (ended["state"], ended["code"]) == ("failed", "not-rebuilt")
+    assert "the model refused to answer" in ended["reason"]
+    assert "tried again" not in ended["reason"]
 
 
 def test_a_users_key_sets_prompts_of_their_own_alone(ana: TestClient, memory: Memory) -> None:

@@ -23,6 +23,8 @@ from .rebuild import MessageRange, Rebuilder, SourcesChanged, check_active, is_h
 LAYERS = ("facts", "episodes", "summaries", "meta")
 _PAGE = 200
 
+NO_MODEL = "episodes need a model, and this memory has none: the rules make summaries and facts alone (--llm, llm=)"
+
 BackfillProgress = Callable[[BackfillReport], None]
 """Called after each range with the report so far."""
 
@@ -96,6 +98,8 @@ class Backfiller:
             )
         for layer in order.layers:
             if not self.rebuilder(scope).writer.makes(layer):
+                known = report.reasons if NO_MODEL in report.reasons else (*report.reasons, NO_MODEL)
+                report = replace(report, reasons=known)
                 continue
             for span, missing in self._ranges(scope, layer):
                 report = self._range(scope, layer, span, order, report, missing=missing)
@@ -151,7 +155,7 @@ class Backfiller:
                 report,
                 processed=report.processed + 1,
                 errors=report.errors + 1,
-                reasons=(*report.reasons, f"{where}: {error.code}: {error}"),
+                reasons=(*report.reasons, f"{where}: {error.code}: {error.without_retry()}"),
             )
             if is_hopeless(error):
                 raise _Stopped(report) from error

@@ -327,7 +327,7 @@ class Rebuilder:
             try:
                 self._rebuild(scope, one, span, RebuiltPart(rebuild_id, number), begin[one], run)
             except (ModelError, SourcesChanged) as error:
-                run.errors.append(f"{span.start_seq}-{span.end_seq}: {error.code}: {error}")
+                run.errors.append(f"{span.start_seq}-{span.end_seq}: {error.code}: {error.without_retry()}")
                 if is_hopeless(error):
                     break
             finally:

@@ -58,6 +58,7 @@ from .subjects import MAX_ALIASES
 
 MAX_RANGE = 200  # messages that a fact by hand may be about
 DEFAULT_IMPORTANCE = 0.5
+_DOES_NOT = re.compile(r"^(?:(?:the )?user )?(?:does not|doesn['\u2019]?t)\b", re.IGNORECASE)
 UNWANTED = "never-remember: the user asked never to remember this"
 
 Versions = str | Collection[str] | None
@@ -141,7 +142,7 @@ class Corrections:
         self._check_active(view, subject)
         subject, now_ms = subject or SELF, self.now_ms()
         if given.about is not None:  # what is about a conversation with facts of its own is one of those
-            owner = view.at(subject, given.about.conversation).fact_owner()
+            owner = _where(view, subject, given.about.conversation).fact_owner()
         before = _stored_before(view.at(subject, BY_HAND_CONVERSATION), given)
         if before is not None:
             return before
@@ -182,7 +183,7 @@ class Corrections:
         about = given.about
         if about is None:
             return []
-        here = view.at(subject, about.conversation)
+        here = _where(view, subject, about.conversation)
         if here.conversation() is None:
             raise NotFound(f"there is no conversation {about.conversation!r} here", hint="conversations() lists them")
         if about.end_seq - about.start_seq >= MAX_RANGE:
@@ -196,12 +197,10 @@ class Corrections:
             best = max(spans, key=lambda s: (len(wanted & frozenset(terms(s.of(message.content)))), -s.start))
             words = best.of(message.content)
             place = (about.conversation, message.seq, message.role, words, best.start, best.start + len(words))
-            found.append(Evidence(*place, message.at, subject))
+            found.append(Evidence(*place, message.at, here.scope.subject or SELF))
         if not found:
-            span = f"{about.start_seq} to {about.end_seq}"
-            raise NotFound(
-                f"there is nothing said in messages {span} of {about.conversation!r}", hint="load() lists them"
-            )
+            what = f"messages {about.start_seq} to {about.end_seq} of {about.conversation!r}"
+            raise NotFound(f"there is nothing said in {what}", hint="load() lists them")
         return found
 
     def _rest_on(self, view: WriteView, change: FactChange, quotes: Sequence[Evidence], now_ms: int) -> FactChange:
@@ -756,9 +755,15 @@ def _key_and_value(fact: Fact, value: str) -> tuple[str, str]:
     return fact.key, value
 
 
+def _where(view: WriteView, subject: str, conversation: str) -> WriteView:
+    """Return the view of a conversation that a fact about *subject* is from: one of that subject, or else the user's."""
+    own = view.at(subject, conversation)
+    return own if subject == SELF or own.conversation() is not None else view.at(SELF, conversation)
+
+
 def _day_of(episode: str, message: Message) -> int | None:
     """Return when an episode was: on the day that its words name, else when its messages were said."""
-    return day_told(episode, episode, message) or (to_ms(message.at) if message.at is not None else None)
+    return day_told(episode, episode, message) or _ms(message) or None
 
 
 def _never_held(row: FactRow, now_ms: int, successor: str | None) -> FactRow:
@@ -783,9 +788,6 @@ def _candidate(row: FactRow) -> Candidate:
 def _evidence(message: Message, subject: str) -> Evidence:
     words = message.content
     return Evidence(BY_HAND_CONVERSATION, message.seq, message.role, words, 0, len(words), message.at, subject)
-
-
-_DOES_NOT = re.compile(r"^(?:(?:the )?user )?(?:does not|doesn['\u2019]?t)\b", re.IGNORECASE)
 
 
 def _after(rows: Sequence[FactRow], now_ms: int) -> int:

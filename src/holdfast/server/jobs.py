@@ -328,7 +328,9 @@ class Tasks:
             task.state = "running"
         self._save(task)
         with self._ending(task):
-            task.report = work(lambda done, total: self._step(task, done, total))
+            task.report = report = work(lambda done, total: self._step(task, done, total))
+            if task.kind == "rebuild" and report.get("errors") and not report["ranges"]:
+                raise NothingRebuilt(report["errors"][0])
 
     @contextmanager
     def _ending(self, task: Task) -> Iterator[None]:
@@ -360,6 +362,12 @@ class Tasks:
             self._save(task)
         if task.stop.is_set() and (done < total or not total):
             raise WorkStopped("stopped")
+
+
+class NothingRebuilt(HoldfastError):
+    """A rebuild whose every range failed: all is as it was."""
+
+    code = "not-rebuilt"
 
 
 def _digest(value: Any) -> str:
