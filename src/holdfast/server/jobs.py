@@ -328,8 +328,9 @@ class Tasks:
             task.state = "running"
         self._save(task)
         with self._ending(task):
-            task.report = report = work(lambda done, total: self._step(task, done, total))
-            if task.kind == "rebuild" and report.get("errors") and not report["ranges"]:
+            report = work(lambda done, total: self._step(task, done, total))
+            task.report = report
+            if task.kind == "rebuild" and report and report.get("errors") and not report["ranges"]:
                 raise NothingRebuilt(report["errors"][0])
 
     @contextmanager
