@@ -166,7 +166,9 @@ class Config:
         (), "Additional detectors of text that must not be remembered; see Detector."
     )
     extract_every_user_turns: int = setting(
-        5, "With a model: user messages after which it extracts facts; sooner if a message states something.", least=1
+        5,
+        "With a model: user messages after which it extracts facts; sooner if a message states something. With 1, after each one.",
+        least=1,
     )
     extract_user_turns: int = setting(
         15, "With a model: user messages that one call for facts reads, at most.", least=1, most=60

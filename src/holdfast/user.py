@@ -217,13 +217,14 @@ class User:
         Raises:
             BadInput: the query is empty or not text, or a kind is unknown.
         """
-        if unknown := [kind for kind in kinds if kind not in HIT_KINDS]:
+        wanted: Sequence[Any] = (kinds,) if isinstance(kinds, str) else kinds
+        if unknown := [kind for kind in wanted if kind not in HIT_KINDS]:
             raise BadInput(f"there is no kind {unknown[0]!r}", hint=f"use {', '.join(HIT_KINDS)}")
         return self._engine.search(
             self._scope,
             checked_query(query),
             limit=checked_count("limit", limit),
-            kinds=tuple(kinds),
+            kinds=tuple(wanted),
             min_relevance=checked_share("min_relevance", min_relevance),
             conversations=conversation_names(conversation),
             explain=explain,

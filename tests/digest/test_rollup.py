@@ -78,7 +78,7 @@ class TestARollUp:
     def test_says_what_comes_back_and_how_often(self) -> None:
         text = summarize_level(self.children()).text
 
-        assert re.search(r"^Recurring: .*itching \(3/3\)", text, re.MULTILINE)
+        assert re.search(r"^Comes up again and again: .*itching \(3/3\)", text, re.MULTILINE)
 
     def test_tells_the_story_in_order(self) -> None:
         text = summarize_level(self.children()).text

@@ -5,10 +5,12 @@ from collections import Counter
 from functools import reduce
 from operator import add
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import Config, Memory
+from holdfast.errors import BadInput
 from holdfast.store import ReadView, rows
 from holdfast.testing.fakes import HashEmbedder
 
@@ -309,3 +311,12 @@ def test_a_sport_is_found_by_the_word_for_it_and_by_its_purpose(tmp_path):
             for question in ("Which sport am I doing?", "What do I do for exercise?"):
                 hits = memory.user("ana").search(question, kinds=("fact",), min_relevance=0.7)
                 assert [hit.text for hit in hits] == [fact]
+
+
+def test_one_kind_may_be_named_alone(memory):
+    memory.conversation("a", user="ana").record("I live in Porto.", "Noted.")
+    ana = memory.user("ana")
+
+    assert ana.search("Where do I live?", kinds="fact") == ana.search("Where do I live?", kinds=("fact",)) != []
+    with pytest.raises(BadInput, match="no kind 'facts'"):
+        ana.search("Where do I live?", kinds="facts")

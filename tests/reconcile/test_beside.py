@@ -141,6 +141,25 @@ def test_an_event_that_only_repeats_a_fact_is_not_stored_twice():
         ]
 
 
+@pytest.mark.parametrize(
+    ("more", "sentence", "stays"),
+    [
+        ("", "The user is a site reliability engineer at Initech.", False),
+        ("", "Works at Initech as a site reliability engineer", False),
+        ("", "User hates long emails", False),
+        (" I'm an engineer at Initech since the merger.", "The user is an engineer at Initech since the merger.", True),
+        (" I might be the only engineer at Initech.", "The user might be the only engineer at Initech.", True),
+    ],
+)
+def test_a_sentence_that_joins_what_its_message_made_known_is_no_further_fact(more, sentence, stays):
+    """The rules read the message when it is stored, the model words the same in one sentence later."""
+    said = f"I'm a site reliability engineer at Initech. I hate long emails.{more}"
+    found, _ = read((said, statement(sentence, 1, more.strip() or said, "identity")))
+
+    assert {"Initech", "long emails"} <= set(found)
+    assert (sentence in found) == stays
+
+
 def test_a_bullet_that_stands_among_facts_and_episodes_is_stored_once():
     bullets = "- Won the gelato quiz in Rome [1]\n- Bought a boat in Genoa [1]"
     model = ScriptedModel(

@@ -47,6 +47,7 @@ QUOTED = "not-own-words: the words stand inside {kind}"
 INJECTED = "injected: the words were put into the prompt by the memory itself"
 NOT_ASSERTED = "not-asserted: the words are {modality}"
 LOW_CONFIDENCE = "low-confidence: {confidence:.2f} is below {least:.2f}"
+NO_CONFIDENCE = "low-confidence: the row gives none, or 0, and {least:.2f} is the least"
 INCOMPLETE = "incomplete: a fact needs a subject, a category, a key and a value"
 MIN_INJECTED_CHARS = 12  # shorter lines ("ok", a name) are said by everybody
 
@@ -104,7 +105,8 @@ def _unfit(candidate: Candidate, message: Message | None, min_confidence: float)
     if candidate.modality != "asserted" and not (candidate.modality == "negated" and candidate.op == "retract"):
         return NOT_ASSERTED.format(modality=candidate.modality)
     if not candidate.confidence >= min_confidence:  # also refuses NaN
-        return LOW_CONFIDENCE.format(confidence=candidate.confidence, least=min_confidence)
+        template = LOW_CONFIDENCE if candidate.confidence else NO_CONFIDENCE
+        return template.format(confidence=candidate.confidence, least=min_confidence)
     return ""
 
 
@@ -283,16 +285,22 @@ _NUMBER = expression(r"\d+(?:[.,]\d+)*")
 _UNITS = {"usd": "dollar dollars", "eur": "euro euros", "gbp": "pound pounds"}
 
 
-def locate_number(number: str, address: str, content: str) -> tuple[int, int] | None:
-    """Return the one sentence that says a number in words and shares a word with its address; ``None`` for several or none."""
+def locate_number(number: str, address: str | None, content: str) -> tuple[int, int] | None:
+    """
+    Return the one sentence that says a number in words and shares a word with its address; ``None`` for several or none.
+
+    Without an address any sentence will do: a number that is known already was talked about.
+    """
     if not _NUMBER.fullmatch(number):
         return None
     about = terms_of(
-        " ".join(f"{word} {_UNITS.get(word, '')}" for word in address.casefold().replace("_", " ").split())
+        " ".join(f"{word} {_UNITS.get(word, '')}" for word in (address or "").casefold().replace("_", " ").split())
     )
     code = language_of(content)
     spans = [one for one in split_sentences(content) if says_number(number, one.of(content), code)]
-    if len(spans) != 1 or not about & terms_of(spans[0].of(content)):
+    if len(spans) != 1 or address is None:
+        return (spans[0].start, spans[0].start + len(spans[0].of(content))) if len(spans) == 1 else None
+    if not about & terms_of(spans[0].of(content)):
         return None
     return spans[0].start, spans[0].start + len(spans[0].of(content))
 

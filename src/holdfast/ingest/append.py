@@ -254,10 +254,20 @@ def _at(message: Message) -> int:
     return to_ms(message.at)
 
 
+UNSTATED_FACTOR = 3  # so many times longer messages wait to be read in which nothing seems to be stated
+
+
 def is_reading_due(row: ConversationRow, every: int) -> bool:
-    """Whether unread messages may be due before their chunk closes: something was stated, and no call was early lately."""
+    """
+    Whether unread messages may be due before their chunk closes: something was stated, and no call was early lately.
+
+    Where *every* one is asked for, each is due; and so are many in which the rules saw no statement, as in a conversation
+    without summaries no chunk closes.
+    """
+    if every == 1:
+        return row.unread_turns > 0
     if row.stated_seq <= row.read_seq:
-        return False
+        return row.unread_turns >= UNSTATED_FACTOR * every
     return row.unread_turns >= every + max(0, row.ahead_turns) // 2 or row.ahead_turns <= 0
 
 

@@ -90,7 +90,7 @@ MARK_OF = {word: mark for mark, words in _MARKS.items() for word in words.split(
 SYNONYMS = [
     frozenset(group.split())
     for group in (
-        "love loves like likes enjoy enjoys adore adores", "kid kids child children", "mom mum mother", "dad father",
+        "love loves like likes enjoy enjoys adore adores", "hate hates dislike dislikes detest detests loathe loathes", "kid kids child children", "mom mum mother", "dad father",
         "job work works", "film films movie movies", "big large", "small little", "car automobile", "bike bicycle",
         "phone telephone smartphone", "begin begins start starts began started", "buy buys purchase", "bought purchased",
         "own owns have has", "train training prepare prepares preparing", "couch sofa", "home house",
@@ -498,6 +498,12 @@ def restates(text: str, value: str, sentence: str, address: str) -> bool:
     known |= {stem for group in _SYNONYM_STEMS if group & known for stem in group}
     known |= _RUNS if address.startswith("tech ") else frozenset()
     return bool(own) and own <= said <= known
+
+
+def asserts_plainly(text: str) -> bool:
+    """Whether a sentence neither denies nor moves what it says: no "not", no "used to", no "might", no "only"."""
+    said = sense(text)
+    return not said.negated and not any(marks_in_group(said.marks, group) for group in ("time", "mood", "quantity"))
 
 
 def repeats_all(text: str, facts: Iterable[str], least: int = 2) -> bool:

@@ -15,7 +15,7 @@ from ..scope import SELF
 from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
 from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, Fact, FactChange, FactKind
 from .archive import index_fact, unindex_fact
-from .compare import all_words, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
+from .compare import all_words, asserts_plainly, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
 from .decide import (
     MERGED,
     NEVER_HELD,
@@ -110,7 +110,7 @@ def learn(
     fresh = (claim for claim in here if not _has_ended(view, claim.candidate))
     meant = (one for claim in fresh for one in _with_corrections(view, _as_meant(view, claim)))
     for claim in with_opposites((_where_covered(view, claim, registry) for claim in meant), registry):
-        if claim.candidate.kind == "episode" and _only_repeats_facts(view, believed_now, claim):
+        if claim.candidate.kind != "attribute" and _only_repeats_facts(view, believed_now, claim):
             continue
         if claim.candidate.kind == "statement" and _is_episode(believed_now, claim.candidate):
             continue
@@ -289,7 +289,20 @@ def _where_covered(view: WriteView, claim: Claim, registry: Registry) -> Claim:
             if row.fact.live and row.fact.key == key and _names_same(row.fact.value, candidate.value):
                 there = replace(candidate, category=category, key=key, value=row.fact.value, text=row.fact.text)
                 return replace(claim, candidate=there)
+    known = registry.categories.get(candidate.category)
+    if known is None or candidate.key in known.keys or candidate.value.casefold() in ("false", "no"):
+        return claim
+    said = thing_stems(
+        f"{candidate.key} {'' if candidate.value.casefold() == 'true' else candidate.value}".replace("_", " ")
+    )
+    for row in map(as_active, view.all_facts_in(candidate.subject, candidate.category)):
+        fact = row.fact  # "motion_sick = true" of "has_condition = motion sickness"
+        if fact.live and fact.key in known.keys and not _DENIES.match(fact.key) and thing_stems(fact.value) == said:
+            return replace(claim, candidate=replace(candidate, key=fact.key, value=fact.value, text=fact.text))
     return claim
+
+
+_DENIES = re.compile(r"(?:not?|dislikes|avoids?|does_not|intolerant|allergic|never)_?")  # keys whose values are not had
 
 
 def _covered(view: WriteView, decision: Decision, registry: Registry) -> list[FactRow]:
@@ -325,12 +338,21 @@ def _names_same(one: str, other: str) -> bool:
 
 
 def _only_repeats_facts(view: WriteView, believed: _LiveFacts, claim: Claim) -> bool:
-    """Whether an episode says no more than what the same message made known as facts: then it is no event."""
+    """
+    Whether a sentence says no more than what the same message made known as facts.
+
+    An episode that does is no event; a statement that does only joins attributes: "is an engineer at Initech".
+    """
     said, everywhere = claim.evidence, view.at(None, None)
-    rows = [row.fact for row in believed.of("attribute", "statement")]
+    statement = claim.candidate.kind == "statement"
+    if statement and (claim.candidate.op != "assert" or not asserts_plainly(claim.candidate.text)):
+        return False
+    rows = [row.fact for row in believed.of("attribute", *(() if statement else ("statement",)))]
     derived = view.at(said.home or SELF, said.conversation).derived_from(said.seq, said.seq)
     resting = {child for kind, child in derived if kind == "fact"}
     here = [fact for fact in rows if fact.id in resting]
+    if statement and len(here) < 2:
+        return False
     names = [fact.value for fact in rows if (fact.category, fact.key) == ("identity", "name") and fact.subject == SELF]
     people = [name for row in everywhere.subjects() for name in (row.subject, row.name or "")]
     told = [f"{fact.subject} {fact.category} {fact.key} {fact.value} {fact.text}".replace("_", " ") for fact in here]

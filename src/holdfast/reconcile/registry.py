@@ -31,6 +31,7 @@ MOST_LISTED = 6  # keys of one category that a reader is shown
 
 _NUMBER = re.compile(r"[-+]?\d[\d.,' ]*")
 _MONEY = re.compile(r"[^\d\s]{0,4}\s*\d[\d.,' ]*\s*[^\d\s]{0,12}")
+_THOUSANDS = re.compile(r"([^\d\s]{0,4}\s*)(\d{1,4}(?:[.,]\d{1,2})?)\s?(?:k|K)\b(.*)")
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?|\d{2}-\d{2}|\d{1,2}:\d{2}")
 
 
@@ -130,7 +131,7 @@ class Registry:
             category, key = self._addresses.get((category, folded), (category, key))
         kind = self._type(category, key)
         value = _BOOLS.get(candidate.value.casefold(), candidate.value) if kind == "bool" else candidate.value
-        value = as_number(value) if kind == "number" else value
+        value = as_number(as_amount(value)) if kind in ("number", "money") else value
         moved = replace(candidate, category=category, key=key, value=value)
         respelled = fold_name(candidate.category), folded
         if by_hand and (fold_name(category), fold_name(key)) != respelled:
@@ -267,6 +268,14 @@ _ONES = {
     )
     for digit in digits
 }
+
+
+def as_amount(value: str) -> str:
+    """Return an amount of money with its thousands written out: ``4000`` of "4k", ``$2500`` of "$2.5k"; else as it is."""
+    found = _THOUSANDS.fullmatch(value.strip())
+    if found is None:
+        return value
+    return f"{found[1]}{float(found[2].replace(',', '.')) * 1000:.2f}".rstrip("0").rstrip(".") + found[3]
 
 
 def as_number(value: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -419,7 +420,10 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
         raise BadAnswer(_why_bad(text, cut), finish="length" if cut else "stop")
     found: list[Candidate] = []
     dropped: list[tuple[Candidate, str]] = []
+    places = Counter((row.get("category", ""), row.get("fact_key", "")) for row in rows.rows)
     for row in rows.rows:
+        if "op" not in row and row.get("fact_key") and places[row.get("category", ""), row.get("fact_key", "")] == 1:
+            row = {**row, "op": "set"}  # four columns: the row is upserted
         candidate, reason = _candidate(row, window, source)
         if repeats_known(candidate, window.known) and (reason or not _quotes_claim(candidate)):
             continue  # no news is no mistake, and words that do not say it are no new evidence
@@ -601,7 +605,9 @@ def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple
         for words in (quote, value) if not quote else (quote,):
             span = locate_quote(words, message.content) if words else None
             if span is None and not quote:
-                span = locate_number(words, f"{row.get('category', '')} {row.get('fact_key', '')}", message.content)
+                place = (_name(row.get("category", "")), _name(row.get("fact_key", "")))
+                known = any((fact.category, fact.key) == place and fact.live for fact in window.known)
+                span = locate_number(words, None if known else " ".join(place), message.content)
             if span:
                 return message, message.content[span[0] : span[1]], span[0], ""
     if named is not None and named.role != "user":
