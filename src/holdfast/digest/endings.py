@@ -438,7 +438,7 @@ def _by_event(
         own.sort(key=lambda one: places[id(one)])
         whose = {*event.get("named", ()), SENTENCE}
         named = tuple(
-            sorted({name for one in own if {one.category, str(one.kind)} & whose for name in one.names})
+            sorted({name for one in own if {one.category, one.key, str(one.kind)} & whose for name in one.names})
             if event.get("named")
             else ()
         )
