@@ -43,7 +43,7 @@ def test_the_characters_facts_are_the_assistants(economy):
         ("assistant", "owns", "the Grey Gull", "assistant"),
         ("self", "lives_in", "Porto", "user"),
     ]
-    assert sorted(refused) == ["not-asserted", "not-said-by-user"]
+    assert sorted(refused) == ["not-asserted", "not-said-by-character"]
     assert len(model.requests("character")) == 1
 
 

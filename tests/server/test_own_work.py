@@ -87,6 +87,22 @@ def test_a_users_key_sets_prompts_of_their_own_alone(ana: TestClient, memory: Me
     assert ana.put("/v1/prompts/episodes", json={"text": "Only walks."}).status_code == 403
 
 
+def test_the_page_of_a_user_offers_every_prompt_that_is_used(ana: TestClient, memory: Memory) -> None:
+    memory.user("ana").prompts.set("fact_extraction", "Only walks.")
+    page = ana.get("/me").text
+    playing = Memory(embedder=None, config=Config(users_may_set_prompts=True, character_facts=True))
+    with playing, TestClient(create_app(playing), base_url=BASE) as client:
+        key = playing.admin.keys.create("user", user="ana").key
+        there = client.get("/me", headers={"Authorization": f"Bearer {key}"}).text
+
+    assert "Story of several conversations" in page
+    assert "The character that the assistant plays" not in page
+    assert "The character that the assistant plays" in there
+    form = {"do": "prompt", "prompt": "story", "text": "As a diary.", "version": "0"}
+    assert ana.post("/me", data=form, headers={"Origin": BASE}, follow_redirects=False).status_code == 303
+    assert memory.user("ana").prompts.get("story") == "As a diary."
+
+
 def test_the_page_of_a_user_offers_it(ana: TestClient, memory: Memory) -> None:
     page = ana.get("/me").text
     assert "Your conversations" in page

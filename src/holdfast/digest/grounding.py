@@ -41,6 +41,7 @@ from .second_look import (
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"
 NOT_SAID_BY_USER = "not-said-by-user: the words stand in a message of role {role}"
+NOT_ITS_WORDS = "not-said-by-character: the words are the user's, and no message of the assistant says so"
 NOT_THERE = "quote-not-found: the quoted words do not stand in that message"
 AMBIGUOUS = "quote-ambiguous: the quoted words stand there {count} times, and the place given is none of them"
 QUOTED = "not-own-words: the words stand inside {kind}"

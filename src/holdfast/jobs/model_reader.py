@@ -20,7 +20,7 @@ from ..digest.answers.episode_answers import ParsedEpisodes, SaidBefore, parse_b
 from ..digest.answers.fact_answers import Extraction, PromptWindow, facts_alone, parse_fact_rows, parse_facts
 from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
 from ..digest.endings import find_endings
-from ..digest.grounding import ground
+from ..digest.grounding import NOT_ITS_WORDS, ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import known_values, numbers_said, repeats_known
 from ..digest.summarize import (
@@ -357,7 +357,8 @@ class ModelReader:
         dropped = [(replace(one, subject=CHARACTER), why) for one, why in found.dropped if one.subject == SELF]
         played = self.ground(scope, turned, Extraction(own, dropped))
         said = [replace(claim, evidence=replace(claim.evidence, role="assistant")) for claim in played.accepted]
-        return GroundedFacts(said, played.refused, self.fact_reader.hints_for_claims(said))
+        refused = [(one, NOT_ITS_WORDS if why.startswith("not-said-by") else why) for one, why in played.refused]
+        return GroundedFacts(said, refused, self.fact_reader.hints_for_claims(said))
 
     def read_episodes(self, scope: Scope, excerpt: Excerpt, span: tuple[int, int]) -> tuple[RangeEpisodes, int]:
         """

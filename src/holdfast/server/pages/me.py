@@ -49,9 +49,8 @@ from .conversations import start_rebuild
 from .layout import Form, FormDep, events_address, here, query_number, render, see_other, seen_version
 
 table = RouteTable()
-MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
-MOST_STORIES = 50
-PROMPTS = ("fact_extraction", "episodes", "chunk_summary", "meta_summary")
+MOST_CHATS, MOST_STORIES = 50, 50  # of the newest conversations that the page offers to rebuild; of stories
+PROMPTS = ("fact_extraction", "episodes", "chunk_summary", "meta_summary", "story", "character")
 PROMPT_FORMS = frozenset(("prompt", "prompt-reset"))
 MAX_WORDS = 200  # characters of a search
 MOST_FACTS = 100  # active ones on one page
@@ -447,11 +446,12 @@ def prompts_in_use(caller: Caller) -> list[PromptInUse]:
     """Return the prompts that a user may replace, each with where its text is from."""
     grant, admin, own = caller.grant, caller.memory.admin, caller.user().prompts
     levels = {"own": own, "bot": admin.prompts(org=grant.org, bot=grant.bot), "org": admin.prompts(org=grant.org)}
-    used = {name: {level: version_in_use(of.versions(name)) for level, of in levels.items()} for name in PROMPTS}
+    names = [name for name in PROMPTS if name != "character" or caller.memory.config.character_facts]
+    used = {name: {level: version_in_use(of.versions(name)) for level, of in levels.items()} for name in names}
     source = {name: next((level for level, version in of.items() if version), "") for name, of in used.items()}
-    if not source["episodes"] and source["fact_extraction"]:
-        source["episodes"] = "facts"  # the words for facts hold there as well
-    return [PromptInUse(name, own.get(name), source[name] or "default", used[name]["own"]) for name in PROMPTS]
+    if source["fact_extraction"]:  # the words for facts hold there as well
+        source |= {name: "facts" for name in ("episodes", "character") if source.get(name) == ""}
+    return [PromptInUse(name, own.get(name), source[name] or "default", used[name]["own"]) for name in names]
 
 
 def _prompt_change(request: Request, caller: Caller, form: Form) -> Response:
