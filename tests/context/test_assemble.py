@@ -339,3 +339,24 @@ def test_a_summary_of_what_was_left_out_can_be_recalled():
     )
 
     assert shown(context, "recalled") == ["2025-03-01 earlier conversation: all of it"]
+
+
+def test_of_a_large_budget_facts_take_more_and_what_is_left_out_says_why():
+    many = [
+        replace(DIET, id=f"fact_{n:04}", value=f"v{n}", text=f"Wants dish number {n} of the long list cooked slowly.")
+        for n in range(900)
+    ]
+    shares = {
+        budget: show(talk(2), budget, facts=many).section("facts").tokens / budget
+        for budget in (2_000, 4_000, 8_000, 16_000)
+    }
+    (left,) = show(talk(2), 4_000, facts=many).left_out
+
+    assert shares[2_000] < 0.26
+    assert shares[4_000] < 0.26
+    assert 0.33 < shares[8_000] < 0.38
+    assert 0.40 < shares[16_000] < 0.44
+    assert (left.kind, left.reason) == (
+        "facts",
+        "no room in the share of the budget that facts have; a question recalls them",
+    )
