@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -38,6 +37,7 @@ from .reports import (
 from .scope import Scope, checked_name
 from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
 from .store.queries import schema_version
+from .text import expression
 from .text.validate import checked_count
 from .types import ApiKey, Job, NewKey, ProviderKey, Role, Secret, Upstream
 from .user import Prompts
@@ -47,7 +47,7 @@ FORMAT = "holdfast ledger 1"
 
 _EXPIRED_LISTED_MS = 7 * DAY_MS  # how long an expired key stays listed
 _OPERATIONS_KEPT_MS = 7 * DAY_MS  # how long an operation that ended stays on record
-_KEY_FORM = re.compile(r"hf_([0-9a-z]{12})_([A-Za-z0-9_-]{43})")
+_KEY_FORM = expression(r"hf_([0-9a-z]{12})_([A-Za-z0-9_-]{43})")
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _CHOICES = ("paused", "opted-out")
 _PAGE = 100  # provider keys that are sealed again at once

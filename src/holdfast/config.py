@@ -14,13 +14,14 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, field, fields
 from functools import cache, cached_property
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
 
 from .errors import ConfigError
+from .text import dataclass, expression
 from .text.languages import LANGUAGE_NAMES
 from .types import Budget, Detector, PatternDetector, Price
 
@@ -369,7 +370,7 @@ VARIABLES = frozenset(
     ).split()
 )
 # Set by Kubernetes in every container, for a Service of the name holdfast, holdfast-worker, …
-_SET_BY_KUBERNETES = re.compile(r".*(_SERVICE_HOST|_SERVICE_PORT(_.*)?|_PORT(_\d+_(TCP|UDP)(_\w+)?)?)")
+_SET_BY_KUBERNETES = expression(r".*(_SERVICE_HOST|_SERVICE_PORT(_.*)?|_PORT(_\d+_(TCP|UDP)(_\w+)?)?)")
 _NEAR = 0.87  # a variable that is this much like that of a setting is misspelled
 
 _SWITCH = dict.fromkeys(("true", "on", "yes", "1"), True) | dict.fromkeys(("false", "off", "no", "0"), False)

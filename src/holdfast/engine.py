@@ -25,9 +25,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from .clock import DAY_MS, Clock, from_ms, to_ms
 from .config import Config, ConfigChanges, reload_config
 from .context.assemble import LAYERED, Strategy, assemble, profile
@@ -78,6 +75,7 @@ from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope
 from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent, speaker_names
+from .text import NDArray, np
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, ReplyUsage, Section, TurnKey

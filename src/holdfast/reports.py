@@ -7,11 +7,12 @@ All are frozen values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from typing import Any, Literal
 
 from .scope import SELF
+from .text import dataclass
 from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Message, ReplyUsage, Subject, Summary
 
 

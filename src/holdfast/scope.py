@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .errors import BadInput
+from .text import dataclass
 
 SELF = "self"
 CHARACTER = "assistant"

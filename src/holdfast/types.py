@@ -13,11 +13,12 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, time
 from typing import Any, Literal, NoReturn, Protocol, get_args
 
 from .errors import ConfigError
+from .text import dataclass, expression
 
 FactKind = Literal["attribute", "statement", "episode"]
 Cardinality = Literal["exclusive", "single", "multi"]
@@ -133,7 +134,7 @@ class Evidence:
     home: str = "self"
 
 
-_ALSO_CALLED = re.compile(r" \(also called: ([^()]+)\)$")
+_ALSO_CALLED = expression(r" \(also called: ([^()]+)\)$")
 
 
 def with_aliases(text: str, aliases: Sequence[str]) -> str:

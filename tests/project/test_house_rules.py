@@ -213,6 +213,32 @@ def test_only_lazy_tables_import_our_modules_by_name():
     ] == []
 
 
+def test_importing_compiles_nothing():
+    """Dataclasses are those of ``text``, and expressions of a module wait for their first use."""
+    modules = [path for path in MODULES if path != PACKAGE / "text" / "__init__.py"]
+    eager = [
+        at(path, node)
+        for path in modules
+        for node in nodes(path)
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "dataclasses"
+        and "dataclass" in {name.name for name in node.names}
+    ]
+    eager += [
+        at(path, node)
+        for path in modules
+        if path.relative_to(PACKAGE).parts[0] not in ("bench", "testing")  # imported by no host
+        for statement in parsed(path).body
+        if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "re.compile"
+        and not any(isinstance(part, ast.Constant) and isinstance(part.value, bytes) for part in ast.walk(node))
+    ]
+
+    assert eager == []
+
+
 @pytest.mark.parametrize("name", PURE)
 def test_pure_module_has_no_clock_database_or_model(name):
     path = PACKAGE / name

@@ -15,13 +15,14 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib import resources
 from statistics import mean
 from typing import Any, Literal
 
 from ..llm.protocol import LanguageModel, ModelError, Request
+from ..text import dataclass
 from ..text.render import render_block, render_line
 from ..text.terms import count_tokens, stemmer
 from .datasets import Benchmark, Question, Sample

@@ -13,13 +13,14 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 from ..llm.protocol import Answer, Request
 from ..memory import Memory
 from ..scope import SELF
 from ..testing.model import uneventful
+from ..text import dataclass
 from ..text.render import parse_blocks
 from ..text.terms import count_tokens
 from ..types import Fact

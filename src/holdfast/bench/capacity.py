@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..text import dataclass
 
 DAY_S = 86_400.0
 OPERATIONS = ("exchange", "context", "digest")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ..memory import Memory
+from ..text import dataclass
 from ..text.terms import terms
 from .datasets import BadData, ChatLine, Sample, read_json, require
 from .retrieval import BaselineRanker

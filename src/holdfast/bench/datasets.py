@@ -7,13 +7,14 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import BadInput, HoldfastError
+from ..text import dataclass
 
 LOCOMO_CATEGORIES = {1: "1-multi-hop", 2: "2-temporal", 3: "3-open-domain", 4: "4-single-hop", 5: "5-adversarial"}
 REALTALK_CATEGORIES = {1: "1-multi-hop", 2: "2-temporal", 3: "3-commonsense"}

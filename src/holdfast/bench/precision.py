@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BadInput
 from ..memory import Memory
+from ..text import dataclass
 from ..types import Evidence
 from .datasets import BadData, read_json, require
 from .retrieval import OURS

@@ -14,7 +14,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -29,6 +29,7 @@ from ..embed.protocol import Embedder
 from ..errors import Conflict
 from ..memory import Memory
 from ..recall.search import REST
+from ..text import dataclass
 from ..text.terms import terms
 from .datasets import Benchmark, ChatLine, Question, Sample
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib import resources
@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from ..errors import BadInput
 from ..scope import SELF
+from ..text import dataclass
 
 Half = Literal["development", "held-back"]
 Kind = Literal["stated", "corrected", "joined", "retracted", "restated", "answered",

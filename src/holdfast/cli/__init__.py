@@ -19,6 +19,7 @@ from typing import Any
 import typer
 
 from ..errors import BadInput, HoldfastError
+from ..text import expression
 from .app import command
 from .terminal import FAILED, INTERRUPTED, PIPE_CLOSED, USAGE, CommandError, print_error
 
@@ -40,8 +41,8 @@ SECRET_NAMES = (
 )
 _MAX_SECRET_CHARS = 65_536
 # What the parser says in the words of its own library, and what we say instead.
-_EXTRA = re.compile(r"got unexpected extra argument(?:s|\(s\))? \((.+)\)$", re.DOTALL)
-_BOUNDS = re.compile(
+_EXTRA = expression(r"got unexpected extra argument(?:s|\(s\))? \((.+)\)$", re.DOTALL)
+_BOUNDS = expression(
     r"invalid value for '([^']+)'(?: / '[^']+')*(?: \(env var: '\w+'\))?: Input should be "
     r"(greater than or equal to|less than or equal to|a valid \w+)(?:, unable to parse .*)?( [-\d.]+)?$"
 )

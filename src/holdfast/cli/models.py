@@ -12,7 +12,6 @@ import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +22,7 @@ from ..errors import ConfigError
 from ..llm import Request, from_function
 from ..llm import model as model_at_provider
 from ..llm.guard import PROVIDERS
+from ..text import dataclass
 from .options import SettingsOptions
 from .output import GOOD, NAME, QUIET, STRONG, Screen, print_json
 from .terminal import MISSING, USAGE, CommandError, one_line, seconds, to_json

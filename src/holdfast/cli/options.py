@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -33,6 +33,7 @@ from ..config import (
     load_config,
 )
 from ..errors import ConfigError
+from ..text import dataclass
 from .terminal import USAGE, CommandError, usage_error
 
 if TYPE_CHECKING:

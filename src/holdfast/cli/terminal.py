@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import HoldfastError
+from ..text import expression
 
 if TYPE_CHECKING:
     from ..types import Fact
@@ -26,11 +27,11 @@ FAILED, USAGE, MISSING, INTERRUPTED, PIPE_CLOSED = 1, 2, 3, 130, 141
 
 # Controls except tab and line feed, line and paragraph separators, direction marks, tag characters, lone surrogates.
 # Joiners stay: emoji and several scripts need them.
-_UNSAFE = re.compile(
+_UNSAFE = expression(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u206f\ufeff\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
-_UNSAFE_IN_JSON = re.compile(_UNSAFE.pattern.replace("\x00-\x08\x0b-\x1f", ""))
+_UNSAFE_IN_JSON = expression(_UNSAFE.pattern.replace("\x00-\x08\x0b-\x1f", ""))
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 # The hints of the library, in terms of commands.

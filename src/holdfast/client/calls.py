@@ -17,7 +17,7 @@ import json
 import secrets
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from functools import cache
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -29,6 +29,7 @@ from ..errors import BadInput, HoldfastError
 from ..llm import protocol as models
 from ..reports import BackfillReport
 from ..scope import checked_name
+from ..text import dataclass
 from ..types import Message
 
 T = TypeVar("T")

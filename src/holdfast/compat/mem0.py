@@ -15,7 +15,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from typing import Any
@@ -25,6 +24,7 @@ from .. import memory as doors
 from ..errors import BadInput, Conflict, NotFound
 from ..integrations.common import AdapterMemory, FrameworkState, StateChange, in_thread, short_key
 from ..reports import Receipt
+from ..text import dataclass
 from ..text.validate import checked_count, replace_unstorable
 from ..types import BY_HAND_CONVERSATION, Fact, FactChange, Message
 from ..user import User

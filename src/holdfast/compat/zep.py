@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..conversation import Conversation
 from ..errors import BadInput, NotFound
 from ..integrations.common import AdapterMemory, FrameworkState, StateChange, in_thread
 from ..scope import checked_name
+from ..text import dataclass
 from ..text.validate import checked_count
 from ..types import Fact, Hit, Message
 from ..user import User

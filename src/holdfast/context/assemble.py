@@ -21,12 +21,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 from typing import Any, Literal, Protocol
 
 from ..errors import BadInput
 from ..scope import CHARACTER, SELF
+from ..text import dataclass
 from ..text.render import block_lines, render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import short_cache_key

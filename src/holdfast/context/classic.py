@@ -20,13 +20,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any, Literal
 
 from ..errors import BadInput, ConfigError
 from ..scope import CHARACTER
+from ..text import dataclass
 from ..text.render import render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages

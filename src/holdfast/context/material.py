@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import Any, Literal, TypeVar
 
 from ..scope import SELF
+from ..text import dataclass, expression
 from ..text.render import render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Fact, Hit, Message, Summary, TurnKey
@@ -107,7 +107,7 @@ MAX_NAME_CHARS = 40
 MAX_RECALLED_CHARS = 600  # one recalled item; the answer is rarely further in, and ten have to fit
 BRIEF_WORDS = 12
 BRIEF_EARLIER_WORDS = 16
-_OPENING = re.compile(r"^(?:\[[\d –to-]+\] )?(?:user: )?")
+_OPENING = expression(r"^(?:\[[\d –to-]+\] )?(?:user: )?")
 SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
 
 
@@ -174,8 +174,8 @@ def _why(fact: Fact) -> str:
 FIRST = "identity allergy medication health dietary food communication family social pets home work".split()
 PASSING_CATEGORIES = frozenset(("plan", "trip", "appointment"))
 _PLACES = {category: place for place, category in enumerate(FIRST)}
-_STAMP = re.compile(r"\((\d{4})-(\d\d)(?:-(\d\d))?\)")
-_NAMED = re.compile(r"[^\W\d_]+(?:[ '’.-]{1,2}[^\W\d_]+){0,3}\.?")
+_STAMP = expression(r"\((\d{4})-(\d\d)(?:-(\d\d))?\)")
+_NAMED = expression(r"[^\W\d_]+(?:[ '’.-]{1,2}[^\W\d_]+){0,3}\.?")
 
 
 def fact_sort_key(fact: Fact) -> tuple[object, ...]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.sentences import split_sentences
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
 from ..types import Hit, TurnKey

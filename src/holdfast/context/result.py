@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from ..text import dataclass, expression
 from ..types import Section
 
 SECTION_NAMES = ("system", "opening", "character", "earlier", "meta_summaries", "chunk_summaries", "summaries", "facts")
@@ -175,7 +174,7 @@ def _fields(value: Section | LeftOut | ContextSource | Reason) -> dict[str, Any]
     return {name: list(item) if isinstance(item, tuple) else item for name, item in named.items()}
 
 
-_NOT_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_NOT_ID = expression(r"[^a-zA-Z0-9_-]")
 _EMPTY = "(empty)"
 _OPENING = "(earlier messages are not shown)"
 

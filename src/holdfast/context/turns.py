@@ -13,19 +13,19 @@ since: it moves when a new chunk is closed, and only then.
 from __future__ import annotations
 
 import json
-import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ..text import dataclass, expression
 from ..text.render import render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
 from ..types import Hit, Message, Summary
 from .material import Material, TokenMeter, shorten_middle
 from .result import LeftOut
 
-_NOT_NAME = re.compile(r"[\s<|\\/>\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\U000e0000-\U000e0fff]+")
+_NOT_NAME = expression(r"[\s<|\\/>\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\U000e0000-\U000e0fff]+")
 MAX_NAME_CHARS = 64
 QUERY_SEQ = 0
 

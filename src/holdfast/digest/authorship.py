@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.sentences import split_sentences
 from ..text.terms import fold_quotes
 from .speakers import BLANK as BLANK

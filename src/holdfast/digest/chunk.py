@@ -21,10 +21,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..clock import to_ms
 from ..config import Config
+from ..text import dataclass
 from ..text.sentences import split_sentences, without_code
 from ..text.terms import count_tokens, language_of
 from ..types import Message

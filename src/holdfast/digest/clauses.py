@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.render import well_formed
 from ..types import Modality
 from .authorship import BLANK

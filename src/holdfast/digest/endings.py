@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any
 
 from ..scope import SELF
+from ..text import dataclass, expression
 from ..text.dates import with_date
 from ..text.render import well_formed
 from ..text.sentences import split_pieces
@@ -52,14 +53,14 @@ from .slots import is_no_dose, read_at
 CONFIDENCE = 0.85
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 _LEAST_CHARS = 3
-_NAME = re.compile(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
+_NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _PEOPLE = frozenset(("family/helper", "family/partner", "home/tenant"))
 _TAIL_CHARS = 40  # of a sentence, in which closing words that say nothing are looked for
-_WHOSE = re.compile(r"Their ([\w-]+) ")
+_WHOSE = expression(r"Their ([\w-]+) ")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
-_PAUSE = re.compile(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
-_DAY = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_PAUSE = expression(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
+_DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
+_NUMBER = expression(r"\d+(?:[.,]\d+)?")
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
 _KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
 _TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
@@ -243,8 +244,8 @@ def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
     return bool(flaws) and all(flaw == OTHER for flaw in flaws)
 
 
-_DENIED = re.compile(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
-_EACH = re.compile(
+_DENIED = expression(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
+_EACH = expression(
     r"\b(?:(?:every|each) ((?:mon|tues|wednes|thurs|fri|satur|sun)day)|((?:mon|tues|wednes|thurs|fri|satur|sun)day)s)\b"
 )
 
@@ -350,7 +351,7 @@ def _keeps(reading: _Reading, one: KnownValue, value: str) -> bool:
 
 def _stops(reading: _Reading, kinds: tuple[str, ...], value: str) -> bool:
     expressions = stopping_expressions(reading.rules.code, kinds, value)
-    return any(expression.search(reading.text) for expression in expressions)
+    return any(regex.search(reading.text) for regex in expressions)
 
 
 def _by_its_kind(
@@ -404,8 +405,8 @@ def _search(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Span |
 
 
 def _matches(reading: _Reading, expressions: Iterable[re.Pattern[str]]) -> Iterator[re.Match[str]]:
-    for expression in expressions:
-        yield from (match for match in expression.finditer(reading.text) if reading.means(*match.span()))
+    for regex in expressions:
+        yield from (match for match in regex.finditer(reading.text) if reading.means(*match.span()))
 
 
 def _with_the_animal(
@@ -532,8 +533,8 @@ def _corrected(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Kn
         named = [word for word in (one.words, number[0] if number else "") if word and _is_in(word, sentence)]
         if not named or not (put_right or one in just):
             continue
-        for expression in (source for word in named for source in contrast_expressions(reading.rules.code, word)):
-            match = expression.search(sentence)
+        for regex in (source for word in named for source in contrast_expressions(reading.rules.code, word)):
+            match = regex.search(sentence)
             begin = min(match.start(), signal.start() if signal else match.start()) if match is not None else 0
             if match is None or not reading.means(begin, match.end()):
                 continue
@@ -659,8 +660,8 @@ def _renewed(reading: _Reading, known: Sequence[KnownValue], just: Sequence[Know
             yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
 
 
-_I_TAKE = re.compile(r"\b(?:nehme|prends|tomo|prendo|i take|i'm (?:now )?on|i am (?:now )?on)\b", re.IGNORECASE)
-_NAMED_MEDICINE = re.compile(r"(?<=\s)(?!(?:Dosis|Tabletten?|Pillen?|Kapseln?|Tropfen|Dose)\b)[A-ZÄÖÜ][\w-]{4,}")
+_I_TAKE = expression(r"\b(?:nehme|prends|tomo|prendo|i take|i'm (?:now )?on|i am (?:now )?on)\b", re.IGNORECASE)
+_NAMED_MEDICINE = expression(r"(?<=\s)(?!(?:Dosis|Tabletten?|Pillen?|Kapseln?|Tropfen|Dose)\b)[A-ZÄÖÜ][\w-]{4,}")
 
 
 def _is_of_another_medicine(reading: _Reading, one: KnownValue, match: re.Match[str]) -> bool:
@@ -677,15 +678,14 @@ def _is_of_another_medicine(reading: _Reading, one: KnownValue, match: re.Match[
 
 
 _FACTORS = {"doubled": 2.0, "tripled": 3.0, "halved": 0.5}
-_DOSE = re.compile(r"\d+(?:[.,]\d+)?")
-_HIS_OR_HERS = re.compile(r"(?i)\w['’]s (?!has )|\b(?:his|her)\b")
+_HIS_OR_HERS = expression(r"(?i)\w['’]s (?!has )|\b(?:his|her)\b")
 
 
 def _scaled(
     reading: _Reading, one: KnownValue, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> Candidate | None:
     """Return the new dose in "my doctor doubled it", from the known one."""
-    cue, old = ending_cue(reading.rules.code, "scaled"), _DOSE.search(one.value)
+    cue, old = ending_cue(reading.rules.code, "scaled"), _NUMBER.search(one.value)
     match = cue.search(reading.text) if cue is not None and old is not None else None
     if match is None or old is None or not _is_topic(reading, one, "medication", known, just):
         return None
@@ -699,7 +699,7 @@ def _scaled(
     if not named or _is_anothers(reading, one, match.start()) or not reading.means(match.start(), match.end()):
         return None
     number = float(old[0].replace(",", ".")) * _FACTORS[match["how"].lower()]
-    return reading.state(match.span(), one, _DOSE.sub(f"{number:g}", one.value, count=1))
+    return reading.state(match.span(), one, _NUMBER.sub(f"{number:g}", one.value, count=1))
 
 
 def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
@@ -713,7 +713,7 @@ def _is_anothers(reading: _Reading, one: KnownValue, start: int) -> bool:
     )
 
 
-_NOBODY_TURNED = re.compile(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
+_NOBODY_TURNED = expression(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
 
 
 def _kind_of_value(one: KnownValue) -> str:
@@ -786,8 +786,8 @@ def _switched(reading: _Reading, one: KnownValue) -> Candidate | None:
     there = one.words.casefold() in reading.text.casefold()
     expressions = switch_expressions(reading.rules.code, "find", one.words) if there else ()
     expressions = (*expressions, *switch_expressions(reading.rules.code, one.category, ""))
-    for expression in expressions:
-        for match in expression.finditer(reading.text):
+    for regex in expressions:
+        for match in regex.finditer(reading.text):
             place = PatternSlot(slot[0], slot[0], False)
             new = read_at(reading.rules, place, reading.text, match.end(), lower_case=False)
             if new is None or new.value.casefold() in (one.value.casefold(), one.key):

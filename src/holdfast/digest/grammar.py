@@ -13,22 +13,23 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, lru_cache
 from importlib import resources
 from typing import Any
 
 from ..scope import SELF
+from ..text import dataclass, expression
 from ..text.terms import fold_quotes
 
 FALLBACK = "en"
 SENTENCE = "statement"  # what may be of any category
 
-_HOLE = re.compile(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
-_WORDS_OF = re.compile(r"(?<!P)<([a-z_]+)>")
+_HOLE = expression(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
+_WORDS_OF = expression(r"(?<!P)<([a-z_]+)>")
 TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![A-Za-z0-9_%]))?"
-_DIGIT = re.compile(r"\d")
-_BORROWED = re.compile(r"@([a-z]{2})\b")
+_DIGIT = expression(r"\d")
+_BORROWED = expression(r"@([a-z]{2})\b")
 ANY_DIGIT = "#"
 MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
 
@@ -299,7 +300,7 @@ def languages() -> list[str]:
     return sorted(item.name[:2] for item in folder.iterdir() if re.fullmatch(r"[a-z]{2}\.toml", item.name))
 
 
-WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+WORD = expression(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -424,12 +425,12 @@ def _key(words: str) -> str:
 
 
 # A new value of a few words, up to the next pause.
-_NEW = re.compile(
+_NEW = expression(
     r"(?:to |in |at |with |by )?(?:the |an? |my )?(?P<new>[^\W_][\w'’.&+-]*(?: (?!(?:and|but|because|so|which|who|that|not|is|was|are|now|instead|"
     r"these|from|since|if|as|actually|i|we|though)\b)[^\W_][\w'’.&+-]*){0,2})",
     re.IGNORECASE,
 )
-_WIDE = re.compile("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
+_WIDE = expression("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that join words without a space
 # A letter beside a word where scripts touch.  Such letters have no case; compiling them with it takes three times as long.
 _LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 

@@ -359,7 +359,7 @@ _DOES = {
 }  # fmt: skip
 _KIN_OF = {"use": ("use", "choose", "have", "like", "work"), "have": ("have", "choose"), "go": ("go", "live")}
 _CLAIMED = tuple(
-    (kind, re.compile(rf"\W*(?:(?:the )?user |i |we |they )?(?:(?:now|also|still|often|usually|currently|regularly) )*(?P<verb>{verbs})\b", re.I))
+    (kind, expression(rf"\W*(?:(?:the )?user |i |we |they )?(?:(?:now|also|still|often|usually|currently|regularly) )*(?P<verb>{verbs})\b", re.I))
     for kind, verbs in (
         ("use", r"us(?:es?|ing)|runs?(?= [A-Z])|running(?= [A-Z])|deploys?(?: on)?|works? (?:with|in(?= [A-Z]))"),
         ("go", r"has been to|have been to|went to|visited|moved to"),
@@ -668,7 +668,7 @@ _THOUSANDS = (
     (r"만|万|萬", 10_000),
     (r"mill?i[oõó]n|milh|백만", 1_000_000),
 )
-_MANY = tuple((re.compile(rf"\s?(?:{words})", re.IGNORECASE), times) for words, times in _THOUSANDS)
+_MANY = tuple((expression(rf"\s?(?:{words})", re.IGNORECASE), times) for words, times in _THOUSANDS)
 _CLOCK = expression(r"[:.h]\d\d\b|\s?(?:[ap]\.?m\b|uhr|h\b|heures?|o'clock|시|時|点)", re.IGNORECASE)
 _HALF = expression(r"hal[bf]|medi[ao]|demie?|mezz[ao]|meia|반|半|quart|viertel|cuarto", re.IGNORECASE)
 # Words for a number beyond the table of a language; which number they mean is not read.
@@ -689,7 +689,7 @@ _MULTIPLES = (
     (4, r"fourth|viert\w+|cuart\w+|quatri\w+|넷"),
     (12, r"dozen|dutzend|docena|douzaine|dozzina|dúzia"),
 )
-_TIMES = tuple((number, re.compile(rf"(?<!\w)(?:{words})", re.IGNORECASE)) for number, words in _MULTIPLES)
+_TIMES = tuple((number, expression(rf"(?<!\w)(?:{words})", re.IGNORECASE)) for number, words in _MULTIPLES)
 _AMBIGUOUS = frozenset(("sei", "neuf", "second"))  # which are other words as well
 _WIDE = ("zh", "ja", "ko")
 _LEAST_PREFIX = 4  # letters of a number's word that may begin another: "dreijährig"

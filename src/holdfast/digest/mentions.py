@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..scope import SELF
 from ..store import SubjectRow
+from ..text import dataclass, expression
 from ..text.languages import ENGLISH_STOP
 from ..types import Candidate, Fact
 from .grammar import PatternLanguage
 
-_NAME_CHARS = re.compile(r"[^\w' -]", re.UNICODE)
+_NAME_CHARS = expression(r"[^\w' -]", re.UNICODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def subject_name(name: str) -> str:
 
 # Relations of which one has many: without a name nobody can tell which.
 MANY = frozenset("friend colleague mentor neighbor cousin aunt uncle niece nephew roommate".split())
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\Z")  # English alone writes it so
+_POSSESSIVE = expression(r"(?<=\w)['’]s\Z")  # English alone writes it so
 # Beginnings of ids of what is no living being, and of children: who is named there is not at once the subject.
 LATEST = 3  # messages through which a pronoun is followed
 _THINGS = frozenset("project team company product case trip ticket task job order deal account app repo work".split())
@@ -58,7 +59,7 @@ _CHILDREN = frozenset("child kid son daughter baby boy girl student pupil".split
 _YOUNG = frozenset("daughter son child baby grandson granddaughter".split())
 _BEINGS = frozenset("patient client resident guest customer".split())
 _BODILY = frozenset("allergy medication health food preference".split())
-_OWN = re.compile(r"(?:my|our|the)\s+", re.IGNORECASE)
+_OWN = expression(r"(?:my|our|the)\s+", re.IGNORECASE)
 _NO_NAMES = ENGLISH_STOP | frozenset(
     "everyone everybody someone somebody nobody anyone people today tomorrow yesterday please thanks hello hi also "
     "maybe mom mum dad doctor vet doc breakfast dinner lunch food update note".split()
@@ -518,15 +519,15 @@ class Mentions:
 
 
 # Somebody without a name beside the one who has one: "she" may be either.
-_ANOTHER = re.compile(
+_ANOTHER = expression(
     r"\b(?:another|others?|someone|somebody|andere[rnsm]?|otr[oa]s?|autres?|altr[oiae]|outr[oa]s?|people|wom[ae]n|m[ae]n|girls?|boys?|lady|guys?|friends?|"
     r"teachers?|doctors?|vets?|boss|nurse|neighbou?rs?|colleagues?|coach|trainer|breeder|owner|\w+sitter|walker|kids?|person|therapist|dentist|client|"
     r"lehrer\w*|arzt|ärztin|chef\w*|freund\w*|nachbar\w*|frau|mann|profesor\w*|médic[oa]|veterinari[oa]|amig[oa]s?|vecin[oa]|jef[ea]|mujer|hombre|"
     r"médecin|vétérinaire|amie?s?|voisine?|femme|homme|medico|amic[oa]|donna|uomo|vizinh[oa]|mulher|homem)\b",
     re.IGNORECASE,
 )
-_IS_A = re.compile(r"(?:\bis|['’]s|\bworks as) an? [\w-]+", re.IGNORECASE)  # what the one spoken of is
-_CAPITALS = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+")  # a name that a reply brings in
+_IS_A = expression(r"(?:\bis|['’]s|\bworks as) an? [\w-]+", re.IGNORECASE)  # what the one spoken of is
+_CAPITALS = expression(r"(?<=[a-z,] )[A-Z][a-z]+")  # a name that a reply brings in
 
 
 def _is_word(name: str, text: str) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
@@ -19,7 +19,7 @@ from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..scope import SELF
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.dates import TimeSpan, with_date
 from ..text.sentences import split_pieces
 from .mentions import ME, UNIQUE, MentionedPerson, Mentions, is_name

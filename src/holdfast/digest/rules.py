@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any, Literal
 
 from ..scope import SELF
+from ..text import dataclass, expression
 from ..text.dates import TimeSpan, dated, find_times, with_date
 from ..text.render import well_formed
 from ..text.sentences import split_pieces, split_sentences
@@ -48,10 +49,10 @@ HIDDEN, _LETTER = "\u2588", "\ua66e"
 """A character of words that were blanked, and the letter that stands for it while a sentence is read."""
 
 # Behind a statement.
-_CHATTER = re.compile(r"(?:,? (?:lol|ha(?:ha)+|lmao|tbh|ngl|smh|rofl|xd))+(?=\.?$)", re.IGNORECASE)
+_CHATTER = expression(r"(?:,? (?:lol|ha(?:ha)+|lmao|tbh|ngl|smh|rofl|xd))+(?=\.?$)", re.IGNORECASE)
 # Where or what for, which is no fact beside what it is said of.
-_WHERE = re.compile(r"\W*(?:at|for|from|in) (?:work|home|(?:my|our) job|the office|fun)\W*", re.IGNORECASE)
-_CAPITAL = re.compile(r"[A-ZÀ-Þ]")
+_WHERE = expression(r"\W*(?:at|for|from|in) (?:work|home|(?:my|our) job|the office|fun)\W*", re.IGNORECASE)
+_CAPITAL = expression(r"[A-ZÀ-Þ]")
 
 
 def extract_facts(
@@ -245,9 +246,9 @@ def _answer(
     piece = SentenceInMessage(rules, message, reply, start, lower_case)
     for pattern in rules.answers:
         if pattern.question_expression.search(question):
-            for expression in pattern.compiled:
-                found = expression.regex.match(reply)
-                match = fill_slots(piece, pattern, expression, found) if found else None
+            for form in pattern.compiled:
+                found = form.regex.match(reply)
+                match = fill_slots(piece, pattern, form, found) if found else None
                 if match and not reply[quote_end(match.found, match.values) :].strip(" .!,"):
                     yield from claims_of_match(piece, people, match)
                     return
@@ -299,9 +300,9 @@ def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidat
     patterns = piece.language.triggered(piece.text)
     anchors = piece.language.anchors(piece.text) if patterns else []
     for pattern in sorted(patterns, key=lambda pattern: not pattern.introduces):
-        for expression in pattern.compiled:
-            for found in expression.matches(piece.text, anchors):
-                match = fill_slots(piece, pattern, expression, found)
+        for form in pattern.compiled:
+            for found in form.matches(piece.text, anchors):
+                match = fill_slots(piece, pattern, form, found)
                 while match is not None:
                     yield from claims_of_match(piece, people, match)
                     match = _next_item(piece, match)
@@ -411,8 +412,8 @@ def _settled(rules: PatternLanguage, found: list[Candidate]) -> list[Candidate]:
 
 FACT_SOURCE = "rules 1"
 
-_NAMING = re.compile(r"\b(?:call|nam)(?:e|ing)\b", re.IGNORECASE)
-_TEMPLATE = re.compile(r"\{([a-z_]+)(?:\.(kind|version|said|third)|\*(\d+))?\}")
+_NAMING = expression(r"\b(?:call|nam)(?:e|ing)\b", re.IGNORECASE)
+_TEMPLATE = expression(r"\{([a-z_]+)(?:\.(kind|version|said|third)|\*(\d+))?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,22 +448,22 @@ class PatternMatch:
 
 
 def fill_slots(
-    piece: SentenceInMessage, pattern: Pattern, expression: Expression, found: re.Match[str]
+    piece: SentenceInMessage, pattern: Pattern, form: Expression, found: re.Match[str]
 ) -> PatternMatch | None:
     """Return the match with its values; None when a slot refuses its words."""
     values = {}
-    for slot in expression.slots:
+    for slot in form.slots:
         values[slot.group] = read_slot(piece.language, slot, found, lower_case=piece.lower_case)
         if not values[slot.group] and found[slot.group] is not None:
             return None
-    return PatternMatch(pattern, expression.slots, found, values) if in_range(pattern.needs, values) else None
+    return PatternMatch(pattern, form.slots, found, values) if in_range(pattern.needs, values) else None
 
 
 def _next_item(piece: SentenceInMessage, match: PatternMatch) -> PatternMatch | None:
     """Return what the list of a match goes on with: "and lisinopril 10 mg"."""
-    for expression in match.pattern.next_items:
-        found = expression.regex.match(piece.text, match.found.end())
-        item = fill_slots(piece, match.pattern, expression, found) if found else None
+    for form in match.pattern.next_items:
+        found = form.regex.match(piece.text, match.found.end())
+        item = fill_slots(piece, match.pattern, form, found) if found else None
         if item is not None:
             return replace(item, first=match.first or match.found)
     return None
@@ -728,7 +729,7 @@ class ValidTime:
 
 
 # "I work until 4:30": the end of a working day, not of the fact.
-_HOUR_ALONE = re.compile(
+_HOUR_ALONE = expression(
     r"(?i)(?:\d{1,2}(?:[:.h]\d{2})?(?:\s*(?:am|pm|a\.m\.|p\.m\.|uhr|h|o'clock))?|noon|midnight)\W*"
 )
 

@@ -14,12 +14,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import resources
 from itertools import pairwise
 
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.languages import ENGLISH_STOP, STOP
 from ..text.sentences import split_sentences
 from ..text.terms import language_of, terms

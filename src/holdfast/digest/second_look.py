@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
 
 from ..clock import from_ms
 from ..scope import SELF
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.dates import date_words, find_times
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages, terms

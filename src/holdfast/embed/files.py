@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from ..text import dataclass
 
 WEIGHTS_FILE, VOCABULARY_FILE = "minilm_w8.npz", "vocab.txt"
 

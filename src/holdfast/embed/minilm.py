@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import unicodedata
 import zipfile
@@ -21,19 +20,18 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from ..errors import ConfigError
+from ..text import NDArray, expression, np
 from .files import VOCABULARY_FILE, WEIGHTS_FILE
 from .protocol import Thresholds
 
 logger = logging.getLogger("holdfast")
 
-Floats = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
 Runtime = Literal["numpy", "onnxruntime"]
 
 DIM, LAYERS, HEADS, MAX_TOKENS = 384, 6, 12, 256
@@ -381,8 +379,8 @@ MAX_CHARS = 8_192
 MAX_WORD_CHARS = 100
 CACHED_WORDS, CACHED_WORD_CHARS = 20_000, 32
 
-_ASCII_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-_HAN = re.compile(
+_ASCII_CONTROL = expression("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_HAN = expression(
     "([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f])"
 )
 

@@ -9,13 +9,10 @@ measured on 1,536 questions, ranking by such rows found what float32 rows found 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..errors import BadInput
+from ..text import NDArray, dataclass, np
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,14 @@ of its place and content, which also holds when something else was said in betwe
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ..clock import to_ms
 from ..errors import BadInput
+from ..text import dataclass, expression
 from ..text.validate import replace_unstorable
 from ..types import FactChange, Message
 from .items import ImportedMemory, LeftOut
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..conversation import Conversation
     from ..user import User
 
-_WHICH = re.compile(r"message (\d+)")
+_WHICH = expression(r"message (\d+)")
 
 
 @dataclass(slots=True)

@@ -7,7 +7,6 @@ A file is opened for reading only, and no code of the other program is run.  Thi
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
+from ..text import expression
 from .assistants import langchain_message, read_openwebui_chat
 from .decode import fields_of, unpack, unpickle
 from .items import (
@@ -37,7 +37,7 @@ from .items import (
 from .memories import markdown_items, read_mem0_memory
 
 SQLITE_MAGIC = b"SQLite format 3\0"
-_SCOPE = re.compile(r"(?:^|&)user_id=([^&]*)")
+_SCOPE = expression(r"(?:^|&)user_id=([^&]*)")
 _NO_USER = "it does not say whose memory it is: import the vector store instead"
 _MEM0_STATE = ("history", "messages")
 

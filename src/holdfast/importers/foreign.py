@@ -12,12 +12,13 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import IO, Any, Literal
 
 from ..errors import BadInput, TooLarge
+from ..text import dataclass
 from .assistants import read_chatgpt, read_claude, read_librechat, read_messages, read_openwebui
 from .databases import DATABASES, SQLITE_MAGIC, read_faiss, tables_of
 from .decode import unpickle

@@ -12,11 +12,11 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from ..errors import BadInput
+from ..text import dataclass, expression
 
 Place = tuple[str | int, ...]
 SHAPE_ERRORS = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, OverflowError)
@@ -29,9 +29,9 @@ NOBODY = "(unknown)"
 MAX_TITLE_CHARS = 150
 MAX_KEY_CHARS = 12
 _LATEST_S = 4e9
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
-_ABOUT_THE_USER = re.compile(r"(?:the )?user (?=[a-z])", re.IGNORECASE)
+_UUID = expression(r"[0-9a-f]{8}-[0-9a-f]{4}-", re.IGNORECASE)
+_TOKEN = expression(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_ABOUT_THE_USER = expression(r"(?:the )?user (?=[a-z])", re.IGNORECASE)
 
 
 @dataclass(slots=True)

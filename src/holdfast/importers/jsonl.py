@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, NoReturn
+
+from ..text import dataclass
 
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai", "bot", "model", "developer", "function"))
 MAX_NAME_CHARS = 200

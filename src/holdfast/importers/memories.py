@@ -13,15 +13,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from ..text import expression
 from ..types import LABELS
 from .items import DamagedItem, Item, LeftOut, Place, guarded, memory_item, read_each, time_of
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\r?\n(?P<fields>.*?)\r?\n---[ \t]*(?:\r?\n|$)(?P<body>.*)", re.DOTALL)
-_BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s+(?P<text>.+?)\s*#*\s*|(?P<bold>\*\*[^*]+\*\*):?\s*")
-_SENTENCE = re.compile(r"(?:is|am|are|has|i|i'm|my|\w+s) |.*[.!]$", re.IGNORECASE)
-_LINK_ONLY = re.compile(r"\[[^\]]*\]\([^)]*\)(?:\s*[-–—:].*)?")
-_MARKUP = re.compile(r"\*\*|__|`")
+_FRONT_MATTER = expression(r"---[ \t]*\r?\n(?P<fields>.*?)\r?\n---[ \t]*(?:\r?\n|$)(?P<body>.*)", re.DOTALL)
+_BULLET = expression(r"\s*(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)")
+_HEADING = expression(r"\s{0,3}#{1,6}\s+(?P<text>.+?)\s*#*\s*|(?P<bold>\*\*[^*]+\*\*):?\s*")
+_SENTENCE = expression(r"(?:is|am|are|has|i|i'm|my|\w+s) |.*[.!]$", re.IGNORECASE)
+_LINK_ONLY = expression(r"\[[^\]]*\]\([^)]*\)(?:\s*[-–—:].*)?")
+_MARKUP = expression(r"\*\*|__|`")
 MIN_SENTENCE_WORDS = 3
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Any
 
 from ..errors import BadInput
+from ..text import dataclass, expression
 from .items import (
     OTHER_PERSON,
     DamagedItem,
@@ -100,12 +100,12 @@ def _telegram_chat(place: Place, chat: Any, me: Any) -> Iterator[Item]:
 
 _DATE = r"(?P<a>\d{1,4})[./-](?P<b>\d{1,2})[./-](?P<c>\d{2,4})\.?"
 _TIME = r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?\s?(?P<half>[AaPp]\.?\s?[Mm]\.?)?"
-_STARTS = re.compile(
+_STARTS = expression(
     rf"(?:\[{_DATE},?\s{_TIME}\]\s|{_DATE.replace('?P<', '?P<x')},?\s{_TIME.replace('?P<', '?P<x')}\s-\s)"
 )
-_SPEAKER = re.compile(r"(?P<name>[^:\n]{1,200}): ?(?P<text>.*)", re.DOTALL)
-_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\ufeff]")
-_NO_TEXT = re.compile(
+_SPEAKER = expression(r"(?P<name>[^:\n]{1,200}): ?(?P<text>.*)", re.DOTALL)
+_MARKS = expression("[\u200e\u200f\u202a-\u202e\ufeff]")
+_NO_TEXT = expression(
     r"<Media omitted>|<attached: [^>]*>|.{0,120}\(file attached\)|(?:image|video|audio|sticker|GIF|document|Contact card)"
     r" omitted|null|(?:This message was deleted|You deleted this message)\.?|Waiting for this message\.?.*|",
     re.IGNORECASE,
@@ -214,8 +214,8 @@ def _day_first(dates: list[Mapping[str, str]], zone: tzinfo) -> bool:
 
 # Slack
 
-SLACK_DAY = re.compile(r"(?:.*/)?(?P<channel>[^/]+)/\d{4}-\d{2}-\d{2}\.json")
-_MENTION = re.compile(r"<([@#!])([^>|]+)(?:\|([^>]*))?>|<([^>|]+)(?:\|([^>]*))?>")
+SLACK_DAY = expression(r"(?:.*/)?(?P<channel>[^/]+)/\d{4}-\d{2}-\d{2}\.json")
+_MENTION = expression(r"<([@#!])([^>|]+)(?:\|([^>]*))?>|<([^>|]+)(?:\|([^>]*))?>")
 _SLACK_TALK = (None, "thread_broadcast", "me_message", "bot_message", "file_share")
 
 

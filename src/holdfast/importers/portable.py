@@ -10,16 +10,15 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import re
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from ..clock import from_ms
+from ..text import dataclass, expression
 from .items import (
     DamagedItem,
     ImportedMessage,
@@ -36,8 +35,8 @@ from .items import (
 )
 
 GENERATOR = "holdfast/1.0.0"
-_SPACES = re.compile(r"\s+")
-_NO_TAG = re.compile(r"[^a-z0-9_-]+")
+_SPACES = expression(r"\s+")
+_NO_TAG = expression(r"[^a-z0-9_-]+")
 _TYPES = {"identity": "identity", "goals": "goal", "skills": "skill", "work": "fact", "relationships": "relationship"}
 _TYPES |= {"family": "relationship", "preference": "preference", "preferences": "preference", "dietary": "preference"}
 _ENDED = {"replaced": "superseded", "retracted": "retracted", "archived": "archived"}

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -18,6 +18,7 @@ from ..clock import to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, KeyReused, NotFound
 from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView, effective_consent, pack_words
+from ..text import dataclass
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens, dated_terms, signals
 from ..text.validate import MessageLike, checked_messages
 from ..types import Detector, Message

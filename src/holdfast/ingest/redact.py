@@ -13,7 +13,7 @@ import re
 from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from importlib import import_module
 from itertools import pairwise
@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from ..errors import ConfigError
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.terms import find_in_steps
 from ..types import Detector, Message
 
@@ -375,7 +375,7 @@ _SERVICES = (
 )
 # Forms in which only a value that looks like a secret is one: "pw for the wifi is Sommer2024", "netflix pass hunter22".
 _LOOSE = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    expression(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?<!\w)(?:{_SHORT}){_FOR}{_ARE} {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
         rf"(?<!\w)(?:{_SHORT}){_ARE}? {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
@@ -400,7 +400,7 @@ _LOCKS = (
 _PIN_NAME = r"(?:pin|otp|puk|passcode)(?:[- ](?:code|number))?"
 # Numbers that open something; "the error code is 404" is none of them.
 _CODES = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    expression(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?<!\w){_LOCKS}[- ](?:pass)?(?:codes?|combination|combo|pin)(?:'s| is| was| are|:|=| -)? {{0,2}}([A-Z]?\d(?:[ -]?\d){{2,11}}[#*A-Z]?)(?![\w])",
         rf"(?<!\w)(?:codes?|combination|combo) (?:for|to|of|on) (?:the |my |our |your )?[^.?!\n\d]{{0,20}}?{_LOCKS}[^.?!\n\d]{{0,20}}?(?:'s| is| was| are|:|=) {{0,2}}"

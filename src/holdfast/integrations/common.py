@@ -14,7 +14,7 @@ import threading
 import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..aio import AsyncMemory
@@ -23,6 +23,7 @@ from ..errors import BadInput, ConfigError, KeyReused
 from ..memory import Memory
 from ..scope import MAX_NAME_CHARS, SELF, Scope, checked_name
 from ..store import END_OF_NAMES, ConsentRow, ItemRow, ReadView, UserRow, WriteView, effective_consent
+from ..text import dataclass
 from ..text.validate import replace_unstorable
 from ..types import Message
 

@@ -11,13 +11,13 @@ own memory is not used: it asks a model and an embedder before it asks any stora
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
 from ..aio import AsyncMemory
 from ..memory import Memory
+from ..text import expression
 from ..types import Message
 from .common import AdapterMemory, MemoryBlocks, in_thread, missing_package
 
@@ -28,7 +28,7 @@ except ImportError as error:
 
 __all__ = ["CrewMemory", "CrewTurn"]
 
-FINAL_ANSWER = re.compile(r"(?s)^.*\bFinal Answer:\s*")
+FINAL_ANSWER = expression(r"(?s)^.*\bFinal Answer:\s*")
 
 
 class CrewMemory:

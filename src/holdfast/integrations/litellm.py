@@ -13,12 +13,12 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..aio import AsyncMemory
 from ..errors import ConfigError, HoldfastError
 from ..memory import Memory
+from ..text import dataclass
 from ..text.validate import joined_text
 from ..types import Message
 from .common import AdapterMemory, MemoryBlocks, in_thread, missing_package

@@ -10,11 +10,12 @@ What memory adds is in the request to the model alone: the history of a run does
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..aio import AsyncMemory
 from ..memory import Memory
+from ..text import dataclass
 from ..types import Message
 from .common import AdapterMemory, ItemsOf, MemoryBlocks, StateChange, in_thread, missing_package
 

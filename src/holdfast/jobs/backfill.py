@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..digest.summarize import SUMMARY_SOURCE
 from ..errors import BadInput, Conflict
@@ -17,6 +17,7 @@ from ..llm.protocol import ModelError
 from ..reports import BackfillReport, DigestReport
 from ..scope import Scope
 from ..store import ReadView, Store
+from ..text import dataclass
 from .model_client import CallTotals
 from .rebuild import MessageRange, Rebuilder, SourcesChanged, check_active, is_hopeless
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from ..clock import new_id, to_ms
@@ -22,6 +22,7 @@ from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
 from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
+from ..text import dataclass
 from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 

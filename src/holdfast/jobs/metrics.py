@@ -7,7 +7,7 @@ Each has a definition, and a value only with the numbers that it was counted fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from itertools import groupby
 from statistics import median
@@ -17,6 +17,7 @@ from ..errors import BadInput
 from ..reports import AskedAgain, Measure, Metrics, Usage
 from ..scope import SELF, Scope
 from ..store import ContextStatsRow, ConversationRow, FactRow, ReadView, Store
+from ..text import dataclass
 from ..text.sentences import split_sentences
 from ..text.terms import query_terms, terms
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Fact, Job, Message

@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 
 from ..clock import DAY_MS, from_ms
@@ -23,6 +23,7 @@ from ..llm.prompts import Prompt, load
 from ..llm.protocol import Answer, BadAnswer, KeyLimited, LanguageModel, Layer, ModelError, Priced, Request
 from ..scope import Scope
 from ..store import PromptRow, RateRow, Store, UsageRow
+from ..text import dataclass
 from ..text.terms import count_tokens
 from ..text.validate import replace_unstorable
 from ..types import Budget, Job, PromptVersion

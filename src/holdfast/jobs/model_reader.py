@@ -8,7 +8,7 @@ whichever call it came from.  Calls are made with no transaction open; their res
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -54,6 +54,7 @@ from ..reconcile.registry import matches_blocked_topic, normalize_value
 from ..reports import DigestReport
 from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, EpisodeRangeRow, FactRow, Partition, ReadView, WriteView, speaker_names
+from ..text import dataclass
 from ..text.render import parse_line
 from ..text.terms import count_tokens
 from ..types import Candidate, FactChange, Job, Message, StoryLine, Summary

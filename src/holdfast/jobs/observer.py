@@ -12,12 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import update_wrapper
 from hashlib import sha256
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ..scope import Scope
+from ..text import dataclass
 
 Watcher = Callable[[str, str, float], None]
 """

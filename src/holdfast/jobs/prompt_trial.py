@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -15,6 +15,7 @@ from ..reconcile.registry import normalize_value
 from ..reports import PromptPreview, PromptSample
 from ..scope import CHARACTER, Scope
 from ..store import ReadView
+from ..text import dataclass
 from ..types import Candidate, Fact
 from .model_client import CallTotals, ModelClient
 from .model_reader import ModelReader

@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from ..clock import from_ms
@@ -22,6 +22,7 @@ from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
 from ..store import ConversationRow, Store, WriteView
+from ..text import dataclass
 from ..types import Job
 from .observer import Observer
 

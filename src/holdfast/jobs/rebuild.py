@@ -10,7 +10,7 @@ meets another one it is repeated with the same answer, as long as the model woul
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
@@ -35,6 +35,7 @@ from ..store import (
     WriteView,
     effective_consent,
 )
+from ..text import dataclass
 from ..text.terms import count_tokens
 from ..types import Candidate, Fact, FactKind, Job, Message, Summary
 from .facts import FactReader, known_before

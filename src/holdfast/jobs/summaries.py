@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import lru_cache, partial
 
@@ -34,6 +34,7 @@ from ..recall.search import without_changed, without_changed_lines
 from ..reports import DigestReport
 from ..scope import SELF, Scope
 from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView, effective_consent, pack_words
+from ..text import dataclass
 from ..text.terms import signals, terms
 from ..types import BY_HAND_CONVERSATION, Detector, FactChange, Job, Message, Story, StoryLine, Summary
 from .facts import report_of

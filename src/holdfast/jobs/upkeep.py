@@ -8,10 +8,8 @@ transaction, which checks that its sentences have not changed: a crash leaves th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
-
-import numpy as np
 
 from ..clock import DAY_MS, new_id
 from ..digest.answers import parse_merged_statements
@@ -37,6 +35,7 @@ from ..reconcile.merging import (
 from ..reports import ConsolidationReport, DigestReport, Merged, PruneReport
 from ..scope import Scope
 from ..store import DocRow, FactRow, Partition, ReadView, WriteView, effective_consent
+from ..text import dataclass, np
 from ..text.render import render_block
 from ..types import Job
 from .model_client import ModelClient, total_tokens

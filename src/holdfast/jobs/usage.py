@@ -12,7 +12,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from ..reconcile.archive import record_uses
 from ..reports import SentContext, SentItem, SentSection, Usage
 from ..scope import Scope
 from ..store import ContextStatsRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
+from ..text import dataclass
 from ..text.terms import terms
 from ..types import Message, ReplyUsage
 from .observer import Observer

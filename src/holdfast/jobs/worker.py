@@ -18,7 +18,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from ..config import Config
 from ..errors import HoldfastError, StoreClosed, StoreError
@@ -30,6 +29,7 @@ from ..reconcile.archive import CONSOLIDATE, UPKEEP
 from ..reports import DigestReport
 from ..scope import BACKGROUND, Scope, acting
 from ..store import ProviderKeyRow, Store
+from ..text import dataclass
 from ..types import Job
 from .facts import FactReader
 from .model_client import SETUP_WAIT_MS, CallDeferred, ModelClient

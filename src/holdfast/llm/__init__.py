@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
 from ..errors import ConfigError
+from ..text import dataclass
 from ..text.terms import count_tokens
 from .guard import Address, Retention, find_address
 from .protocol import Answer, BadAnswer, LanguageModel, ModelError, Request

@@ -9,27 +9,26 @@ when it is connected to (`holdfast.llm.guarded_http`), because a name can resolv
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Literal, TypeAlias
 
 from ..errors import BadInput, ConfigError, EndpointRefused
+from ..text import dataclass, expression
 from ..types import Secret
 
 IPAddress: TypeAlias = IPv4Address | IPv6Address
 Resolve: TypeAlias = Callable[[str, int], Sequence[str]]
 """Resolves a name and a port to every address that the name has now."""
 
-_URL = re.compile(
+_URL = expression(
     r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[A-Za-z0-9._~-]+)*/?)"
 )
-_ENTRY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
-_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_ENTRY = expression(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?")
+_LABEL = expression(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_NUMBER = expression(r"[0-9]+|0x[0-9a-f]*")
 _LOCAL_NAMES = ("localhost", "local", "internal", "intranet", "lan", "home", "corp", "home.arpa", "localdomain")
 
 # Addresses at which cloud machines hand out their credentials; no model is served there.
@@ -247,8 +246,8 @@ def _span(text: str) -> tuple[int, int, int]:
 
 Retention = Literal["24h", "in_memory"]
 
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
-_KEY = re.compile(r"[!-~]{0,4096}")
+_MODEL = expression(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
+_KEY = expression(r"[!-~]{0,4096}")
 OLLAMA_URL = "http://127.0.0.1:11434/v1"
 MAX_ANSWER_MB = 4
 

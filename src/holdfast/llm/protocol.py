@@ -8,10 +8,10 @@ A model is called outside every transaction and may be called from several threa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..errors import HoldfastError
+from ..text import dataclass
 
 # The purpose of a call; usage is counted by it.
 Layer = Literal[

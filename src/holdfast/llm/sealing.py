@@ -17,10 +17,11 @@ import re
 import secrets
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..errors import ConfigError, VaultLocked
+from ..text import dataclass
 from ..types import Secret
 
 MASTER, MASTER_FILE = "HOLDFAST_MASTER_KEY", "HOLDFAST_MASTER_KEY_FILE"

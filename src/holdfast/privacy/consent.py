@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..clock import from_ms
 from ..jobs.queue import ReadMode
 from ..jobs.summaries import order_story
 from ..scope import Scope
 from ..store import ConsentRow, ReadView, Store, UserRow, WriteView, effective_consent
+from ..text import dataclass
 from ..types import Consent, ConsentState
 
 

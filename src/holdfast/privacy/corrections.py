@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, get_args
@@ -33,6 +33,7 @@ from ..reconcile.merging import add_quotes, merged_into, parse_tool_uses, split_
 from ..reconcile.registry import matches_blocked_topic
 from ..scope import CHARACTER, SELF, Scope, checked_name
 from ..store import OF_USER, Derivation, FactOwner, FactRow, ReadView, Store, WriteView, effective_consent
+from ..text import dataclass, expression
 from ..text.languages import NEGATES
 from ..text.sentences import split_sentences
 from ..text.terms import terms
@@ -58,7 +59,7 @@ from .subjects import MAX_ALIASES
 
 MAX_RANGE = 200  # messages that a fact by hand may be about
 DEFAULT_IMPORTANCE = 0.5
-_DOES_NOT = re.compile(r"^(?:(?:the )?user )?(?:does not|doesn['\u2019]?t)\b", re.IGNORECASE)
+_DOES_NOT = expression(r"^(?:(?:the )?user )?(?:does not|doesn['\u2019]?t)\b", re.IGNORECASE)
 UNWANTED = "never-remember: the user asked never to remember this"
 
 Versions = str | Collection[str] | None

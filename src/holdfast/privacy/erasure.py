@@ -14,10 +14,9 @@ Every erasure also records what it took away, see `ledger`.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from itertools import groupby
@@ -55,6 +54,7 @@ from ..store import (
     WriteView,
     effective_consent,
 )
+from ..text import dataclass, expression
 from ..types import BY_HAND_CONVERSATION, Detector, Evidence, FactChange, Message, StoryLine, Summary
 from .ledger import CONVERSATION, ERASED, FACT, ErasedItem, erased_message, record_erased, restored, without_parts
 
@@ -454,7 +454,7 @@ def with_content(message: Message, content: str, config: Config) -> Message:
 
 LEAST_CHARS = 4  # shorter words count when they are written like a name or hold a digit
 WIDE = 0x2E80
-_RUN = re.compile(r"\w+")
+_RUN = expression(r"\w+")
 _PAGE = 500
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from datetime import datetime
 from functools import cache
 from types import NoneType, UnionType
@@ -44,6 +44,7 @@ from ..store import (
     WriteView,
     open_store,
 )
+from ..text import dataclass
 from ..text.validate import MAX_META_DEPTH, is_nested_deeper
 from ..types import LABELS, Candidate, Evidence, Fact, Message, Summary
 from .consent import ConsentChoices

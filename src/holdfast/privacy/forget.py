@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from ..reconcile.erase import Removed
 from ..reports import ErasureReceipt
 from ..scope import Scope
 from ..store import ConsentRow, ErasureRow, FactRow, MessageRow, ReadView, UserRow, WriteView
+from ..text import dataclass
 from ..types import BY_HAND_CONVERSATION, BY_HAND_SOURCE, Evidence, Fact, Message
 from .consent import ConsentChoices
 from .erasure import Eraser, Erasing, ErasureChanges, Find, Place, distinctive_words, every_word

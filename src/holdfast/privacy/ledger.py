@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import groupby
 
 from ..clock import new_id
@@ -18,6 +18,7 @@ from ..ingest.append import ABANDONED
 from ..ingest.redact import MASK
 from ..scope import SELF, Scope
 from ..store import ErasureRow, ReadView, WriteView
+from ..text import dataclass
 from ..types import Message
 
 ERASED = "erased"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..digest.mentions import SubjectNames, without_owner
 from ..errors import BadInput, Conflict, NotFound
@@ -14,6 +14,7 @@ from ..reconcile.merging import move_facts
 from ..reports import SubjectMerge
 from ..scope import SELF, Scope, subject_id
 from ..store import ReadView, Store, SubjectRow, UserRow, WriteView, effective_consent
+from ..text import dataclass
 from ..types import Subject
 from .erasure import DryRun
 

@@ -9,26 +9,25 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from itertools import chain
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 from ..embed.protocol import Embedder
 from ..scope import SELF
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.segments import NUMBERS, Segment, Words, join_segments, number_distinct, pack_columns
 from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
+from ..text import NDArray, dataclass, np
 from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
 from ..types import BY_HAND_CONVERSATION, HitKind
 from .query import ROLE_NAMES, Query, names_asked_for, subjects_asked
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
 
 # BM25 of single documents, and of their neighbourhoods and sessions, as the recipe was tuned.
 K1, B = 0.9, 0.4

@@ -10,12 +10,11 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Collection, Container, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
 
 from ..clock import to_ms
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.terms import language_of, query_terms, terms
 
 # Speakers that are nobody's name.
@@ -150,7 +149,7 @@ _SPORTS = (
     " fence fencing yoga pilates gym crossfit weightlifting gymnastics athletics triathlon soccer football basketball volleyball"
     " handball tennis badminton squash padel golf hockey rugby cricket baseball softball lacrosse riding"
 )
-_CALLED_BY_KIND = re.compile(
+_CALLED_BY_KIND = expression(
     r"\b(?:which|what) (?:kinds? of |type of )?(?:sports?|exercise|workouts?)\b|\bwhat do (?:i|we) do for (?:sport|exercise|fitness)\b"
     r"|\bhow do (?:i|we) (?:stay|keep|get) (?:fit|in shape|active)\b|\b(?:my|our) (?:sports?|exercise|workouts?)\b",
     re.I,
@@ -290,7 +289,7 @@ _ASKED_BY_NAME = expression(
 
 # What a question asks for in a verb, without its name: "who employs me?".
 _ASKED_BY_VERB = tuple(
-    (re.compile(pattern, re.IGNORECASE), names)
+    (expression(pattern, re.IGNORECASE), names)
     for pattern, names in (
         (
             r"\bwho (?:employs|pays|hired) (?:me|us)\b|\b(?:who|whom|where) (?:do|am) (?:i|we) (?:work|working|employed)\b"
@@ -347,7 +346,7 @@ _OF_ANYBODY = expression(
     r"|pets?|dogs?|cats?|friends?|colleagues?|relatives?|parents?|siblings?|we|us|ours?|both|er|sie|ihn|ihm|ihr|ihre[nrsm]?|sein\w*|wer|wem|wen|wessen|wir|uns\w*)\b",
     re.IGNORECASE,
 )
-_WHO_FIRST = re.compile(r"^\W*whom?\b", re.IGNORECASE)
+_WHO_FIRST = expression(r"^\W*whom?\b", re.IGNORECASE)
 _IS_QUESTION = expression(
     r"\?\s*$|^\W*(?:whom?|what|which|where|when|how|do|does|did|am|is|are|was|were|can|has|have|was|welche\w*|wo|wann|wie)\b",
     re.IGNORECASE,

@@ -15,15 +15,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import islice
 from typing import Final
 
-import numpy as np
-
 from ..clock import DAY_MS
+from ..text import dataclass, np
 from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints, Match
 from .query import Query, When
 from .vectors import FEW, Comparison, mean_and_deviation

@@ -10,12 +10,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import cache, lru_cache, partial, reduce
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..clock import from_ms, to_ms
 from ..embed.files import common_words
@@ -24,6 +21,7 @@ from ..errors import BadInput
 from ..reports import Ranked
 from ..scope import SELF
 from ..store import ConsentRow, DocRow, FactRow, ReadView, effective_consent
+from ..text import NDArray, dataclass, np
 from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey

@@ -9,16 +9,14 @@ may matter are few enough to read their vectors.  Pure.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from ..text import NDArray, dataclass, np
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Codes = tuple[NDArray[np.int8], NDArray[np.float32]]
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+Codes: TypeAlias = "tuple[NDArray[np.int8], NDArray[np.float32]]"
 """Some vectors: int8 numbers, shape (k, dim), and a scale each, shape (k,); scale 0 where there is none."""
 
 # Documents of one kind from which on their signs are compared first.

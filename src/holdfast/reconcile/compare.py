@@ -12,19 +12,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
+from ..text import dataclass, expression
 from ..text.terms import language_of, terms
 from ..types import Candidate, Fact
 
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-_PIECE = re.compile(rf"{_TOKEN.pattern}|[^\w\s]|_")
-_ANY_MORE = re.compile(r"\bany (?:more|longer)\b(?=\s*[.,;!?]|\s*$)", re.IGNORECASE)
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
-_LETTER = re.compile(r"[^\W\d_]")
+_TOKEN = expression(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_PIECE = expression(rf"{_TOKEN.pattern}|[^\w\s]|_")
+_ANY_MORE = expression(r"\bany (?:more|longer)\b(?=\s*[.,;!?]|\s*$)", re.IGNORECASE)
+_THOUSANDS = expression(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_LATIN = expression(r"[A-Za-z\u00c0-\u024f]")
+_LETTER = expression(r"[^\W\d_]")
 
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
 NUMBERS = {word: str(number) for number, word in enumerate(_UNITS)} | {
@@ -224,11 +224,11 @@ def _infinitive(verb: str) -> str:
     return verb[:-2] if verb.endswith(("ches", "shes", "sses", "xes", "zes", "oes")) else verb[:-1]
 
 
-_OF_THE_USER = re.compile(
+_OF_THE_USER = expression(
     r"^(?:(?:the )?user (?P<verb>[a-z]+)|(?P<bare>lives|works|uses|drives|plays|speaks|takes|weighs|studies|owns|has|is|prefers|likes|loves|hates|deploys|runs|rides|drinks|eats|keeps|wants|dislikes|enjoys|teaches|rents|collects|smokes|commutes|grew|moved|had|was|wears|suffers))\b",
     re.IGNORECASE,
 )
-_DOING = re.compile(r"^(?:using|running|living|working|learning|studying|driving)\b", re.IGNORECASE)
+_DOING = expression(r"^(?:using|running|living|working|learning|studying|driving)\b", re.IGNORECASE)
 _FIRST = {"is": "am", "has": "have", "was": "was", "does": "do"}
 
 
@@ -401,7 +401,7 @@ _WHEN = frozenset(
     "weekend weekends week weekly month year once twice times always usually often sometimes regularly first thing in at on "
     "for with after before the".split()
 )
-_OVER = re.compile(r"\s+(?:over|rather than|instead of|than|more than|to)\s+", re.IGNORECASE)
+_OVER = expression(r"\s+(?:over|rather than|instead of|than|more than|to)\s+", re.IGNORECASE)
 
 
 def name_thing(value: str) -> str:
@@ -431,17 +431,17 @@ def thing_stems(text: str) -> frozenset[str]:
     return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
 
 
-_ASIDE = re.compile(r"\s*[(\uff08]([^()\uff08\uff09]*)[)\uff09]\s*")
-_TRIFLING = re.compile(
+_ASIDE = expression(r"\s*[(\uff08]([^()\uff08\uff09]*)[)\uff09]\s*")
+_TRIFLING = expression(
     r"(?:again|still|now|too|also|currently|lately|wieder|noch|otra vez|de nuevo|encore|de novo|ancora|又|还)",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(
+_ARTICLE = expression(
     r"^(?:an?|the|my|our|un|una|el|la|los|las|mi|ein|eine|einen|der|die|das|mein|meine|le|les|mon|ma|um|uma|o|il|lo)\s+",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"\s*(?:[,;\uff0c\uff1b]|\s[-\u2013\u2014]\s)|\s+v?\d+(?:\.\w+)+$")  # more, or a version
-_PLACE_GOES_ON = re.compile(
+_GOES_ON = expression(r"\s*(?:[,;\uff0c\uff1b]|\s[-\u2013\u2014]\s)|\s+v?\d+(?:\.\w+)+$")  # more, or a version
+_PLACE_GOES_ON = expression(
     r"\s+(?:in|at|near|from|since|who|which|called|named|en|desde|cerca|seit|aus|bei|depuis|chez|dans|desde|da|em|que se llama|namens)\s",
     re.IGNORECASE,
 )
@@ -520,15 +520,15 @@ def _all_stems(text: str) -> frozenset[str]:
     return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
 
 
-_AMOUNT = re.compile(
+_AMOUNT = expression(
     r"\d+(?:[.,/]\d+)?(?!\s*(?:times|x\b|hours?|days?|weeks?|h\b|veces|mal\b|fois|\u6b21|\ubc88|:))\s*(?P<unit>mg|mcg|\u00b5g|\u03bcg|grams?|g|ml|iu|units?|"
     r"tablets?|pills?|drops?|puffs?|capsules?|comprimidos?|tabletten?|comprim\u00e9s?|\u6beb\u514b|\u7247|\uc815|\ubc00\ub9ac\uadf8\ub7a8)?\b",
     re.IGNORECASE,
 )
-_ONLY_AMOUNT = re.compile(r"(?:now|a|of|the|about|only|dose|is|to|up|down|at)*\W*")
+_ONLY_AMOUNT = expression(r"(?:now|a|of|the|about|only|dose|is|to|up|down|at)*\W*")
 
 
-_HOLDS = re.compile(r"\b(?:since|now|currently|still|these days|nowadays)\b", re.IGNORECASE)
+_HOLDS = expression(r"\b(?:since|now|currently|still|these days|nowadays)\b", re.IGNORECASE)
 
 
 def is_dated_result(new: Candidate, quote: str, old: Fact) -> bool:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 from ..clock import DAY_MS, from_ms, to_ms
 from ..scope import SELF
 from ..store import FactRow
-from ..text import expression
+from ..text import dataclass, expression
 from ..text.sentences import describes_only_past
 from ..text.terms import terms
 from ..types import BY_HAND_CONVERSATION, Candidate, Evidence, Fact, FactChange

@@ -10,11 +10,12 @@ with the message that said it.  All inside the caller's transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ..clock import from_ms, to_ms
 from ..scope import CHARACTER, SELF
 from ..store import FactRow, WriteView
+from ..text import dataclass
 from ..types import Evidence, Fact
 from .archive import index_fact, unindex_fact
 from .compare import all_words

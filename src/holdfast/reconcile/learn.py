@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
-from numpy.typing import NDArray
+from dataclasses import replace
 
 from ..clock import from_ms, to_ms
 from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
 from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
+from ..text import NDArray, dataclass, expression, np
 from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, Fact, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import all_words, asserts_plainly, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
@@ -221,7 +219,7 @@ class _LiveFacts:
         self._rows = None
 
 
-_OF_ONESELF = re.compile(
+_OF_ONESELF = expression(
     r"\W*(?:(?:and|but|so|also|honestly|well) )*(?:i['’]m|im|i am|i feel|i was|i(?:['’]ve| have) been|i(?!\b.*\b(?:her|him|it|its|his|them|she|he)\b)) ",
     re.IGNORECASE,
 )
@@ -302,7 +300,7 @@ def _where_covered(view: WriteView, claim: Claim, registry: Registry) -> Claim:
     return claim
 
 
-_DENIES = re.compile(r"(?:not?|dislikes|avoids?|does_not|intolerant|allergic|never)_?")  # keys whose values are not had
+_DENIES = expression(r"(?:not?|dislikes|avoids?|does_not|intolerant|allergic|never)_?")  # keys whose values are not had
 
 
 def _covered(view: WriteView, decision: Decision, registry: Registry) -> list[FactRow]:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from itertools import combinations
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeAlias
 
 from ..clock import from_ms, to_ms
 from ..store import Derivation, FactOwner, FactRow, WriteView
+from ..text import NDArray, dataclass, expression, np
 from ..types import BY_HAND_SOURCE, Evidence, Fact
 from .archive import index_fact, strength_at, unindex_fact
 from .compare import find_unfaithful, may_join, reworded, same_words, sense
@@ -223,7 +222,7 @@ LASTING = frozenset(("permanent", "state"))
 
 Cluster = tuple[FactRow, ...]
 QuotePlace = tuple[str, str, int, int]
-Cosines = NDArray[np.float32] | None
+Cosines: TypeAlias = "NDArray[np.float32] | None"
 """One row and column a sentence, or ``None`` where nobody can tell how near they are."""
 
 
@@ -344,17 +343,17 @@ def _kind(row: FactRow) -> tuple[str, bool, str, FactOwner]:
 # A name: Python, C++, Node.js, PostgreSQL 15.
 _TOOL = r"(?-i:[A-Z][\w.+#-]*[\w+#])(?: \d+(?:\.\d+)*)?"
 _PART = r"(?:back-?end|front-?end|API)"
-_USES = re.compile(
+_USES = expression(
     rf"uses (?P<tool>{_TOOL})(?: with (?P<beside>{_TOOL}))?(?: for (?:(?:the|their) )?(?P<part>{_PART})(?: development)?)?",
     re.IGNORECASE,
 )
-_MADE_IN = re.compile(
+_MADE_IN = expression(
     rf"(?:(?:the|their) )?(?P<part>{_PART}) is in (?P<tool>{_TOOL})(?: with (?P<beside>{_TOOL}))?",
     re.IGNORECASE,
 )
-_PREFERS = re.compile(rf"prefers (?P<tool>{_TOOL}) over (?P<less>{_TOOL})", re.IGNORECASE)
-_NEXT = re.compile(r", (?:and )?(?=prefers |uses )", re.IGNORECASE)
-_USER = re.compile(r"(?:the )?user (?=uses |prefers )", re.IGNORECASE)
+_PREFERS = expression(rf"prefers (?P<tool>{_TOOL}) over (?P<less>{_TOOL})", re.IGNORECASE)
+_NEXT = expression(r", (?:and )?(?=prefers |uses )", re.IGNORECASE)
+_USER = expression(r"(?:the )?user (?=uses |prefers )", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

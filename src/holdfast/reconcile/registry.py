@@ -12,12 +12,13 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
 from ..errors import ConfigError
+from ..text import dataclass, expression
 from ..text.dates import date_words
 from ..text.terms import terms
 from ..types import BY_HAND_SOURCE, Candidate, Cardinality
@@ -29,10 +30,10 @@ TRANSIENT_DAYS = 14
 
 MOST_LISTED = 6  # keys of one category that a reader is shown
 
-_NUMBER = re.compile(r"[-+]?\d[\d.,' ]*")
-_MONEY = re.compile(r"[^\d\s]{0,4}\s*\d[\d.,' ]*\s*[^\d\s]{0,12}")
-_THOUSANDS = re.compile(r"([^\d\s]{0,4}\s*)(\d{1,4}(?:[.,]\d{1,2})?)\s?(?:k|K)\b(.*)")
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2})?)?|\d{2}-\d{2}|\d{1,2}:\d{2}")
+_NUMBER = expression(r"[-+]?\d[\d.,' ]*")
+_MONEY = expression(r"[^\d\s]{0,4}\s*\d[\d.,' ]*\s*[^\d\s]{0,12}")
+_THOUSANDS = expression(r"([^\d\s]{0,4}\s*)(\d{1,4}(?:[.,]\d{1,2})?)\s?(?:k|K)\b(.*)")
+_DATE = expression(r"\d{4}(-\d{2}(-\d{2})?)?|\d{2}-\d{2}|\d{1,2}:\d{2}")
 
 
 # Categories that say nothing of what a fact is about: its key alone tells.
@@ -42,7 +43,7 @@ _AMERICAN = {
     "metre": "meter", "litre": "liter", "mum": "mom", "organisation": "organization", "programme": "program",
     "theatre": "theater", "travelling": "traveling", "tyre": "tire",
 }  # fmt: skip
-_OUR = re.compile(r"^((?:behavi|col|flav|hon|hum|harb|lab|neighb|od|rum)o)ur")
+_OUR = expression(r"^((?:behavi|col|flav|hon|hum|harb|lab|neighb|od|rum)o)ur")
 _BOOLS = {"yes": "true", "no": "false"}
 
 
@@ -243,7 +244,7 @@ class Registry:
         return _type_error(key.type, candidate.value.strip())
 
 
-_AMOUNT = re.compile(
+_AMOUNT = expression(
     r"(?:about |around |almost |nearly |ca\.? |~)?(?P<number>\d[\d.,' ]*|[^\W\d_]+(?:[ -][^\W\d_]+)?)\s*"
     r"(?:years?(?: old| of age)?|yrs?|y/?o|a\u00f1os?|anos?|anni|ans|jahre?(?: alt)?|\u5c81|\u6b72|\u6b73|\u624d|\uc138|\uc0b4|days?|nights?|d\u00edas?|tage?|jours?|giorni|dias?|\u5929|\u65e5|\uc77c"
     r"|people|persons?|kids?|children|\u4eba|\uba85|\u4e2a|\u500b)?",

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -31,6 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..admin import ApiKeys
 from ..errors import HoldfastError
 from ..scope import LOCAL, acting, subject_id
+from ..text import dataclass, expression
 from ..types import ApiKey
 from .pages.layout import error_page
 from .routing import Route, RouteTable, problem, problem_of
@@ -51,7 +50,7 @@ _CORS_HEADERS = ", ".join(
 _SCHEMES = ("bearer", "token", "api-key")  # the last two are those of mem0's clients and of Zep's
 _LINK_PREFIX = "link_"
 _MAX_QUERY_BYTES = 8_192
-_HOST = re.compile(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)\])(?::[0-9]{1,5})?")
+_HOST = expression(r"(?:(?P<name>[a-z0-9._-]+)|\[(?P<v6>[0-9a-f:.]+:[0-9a-f:.]*)\])(?::[0-9]{1,5})?")
 # Headers that may come once only: a proxy on the way may have checked another one of the two.
 _ONCE = frozenset(
     "authorization content-length content-type host idempotency-key if-match origin sec-fetch-site "

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -44,6 +44,7 @@ from ..reports import (
     RebuildReport,
     Rebuilt,
 )
+from ..text import dataclass
 from ..types import Fact, Role, Summary
 from ..user import User
 from .routing import APP, OPERATOR, USER, WHOLE_USER, RouteTable

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, TypeVar
 
@@ -26,6 +25,7 @@ from ..compat.mem0 import Mem0Memory
 from ..conversation import Conversation
 from ..errors import HoldfastError, NotFound
 from ..memory import Memory
+from ..text import dataclass
 from ..types import Fact, FactChange, Hit
 from ..user import User
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from inspect import isclass
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import unquote
@@ -37,6 +37,7 @@ from ..errors import (
     VaultLocked,
 )
 from ..llm.protocol import ModelError
+from ..text import dataclass
 from ..types import Role
 
 MEDIA_TYPE = "application/problem+json"

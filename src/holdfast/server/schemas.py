@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -20,6 +19,7 @@ from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
+from ..text import dataclass
 from ..text.validate import MAX_TEXT_CHARS, replace_unstorable
 from ..types import Budget, ConsentState, ReviewChoice, Role
 from ..user import User

@@ -13,12 +13,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from ..reports import UserKey
 from ..scope import Scope
+from ..text import dataclass
 from ..types import Job
 from . import rows
 from .changes import RUNNING, ChangeLog

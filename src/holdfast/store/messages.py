@@ -15,7 +15,6 @@ import errno
 import hashlib
 import json
 import os
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -26,6 +25,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..clock import Clock, from_ms, to_ms, utc_now
 from ..errors import BadInput, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from ..text import expression
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary
@@ -152,8 +152,8 @@ def furthest(kept: RollingSummary | None, new: RollingSummary, messages: int) ->
 FORMAT = 1
 LOCKS = 64
 MAX_NAME_CHARS = 150  # of an encoded session; with the rest it stays within what every file system takes
-_PLAIN = re.compile(r"[a-z0-9_-]")
-_ENCODED = re.compile(r"%([0-9a-f]{2})")
+_PLAIN = expression(r"[a-z0-9_-]")
+_ENCODED = expression(r"%([0-9a-f]{2})")
 _OPEN_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 

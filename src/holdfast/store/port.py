@@ -19,7 +19,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import EntryPoint, entry_points
 from itertools import count
 from typing import Any, ClassVar, Protocol, Self, TypeVar
@@ -28,6 +28,7 @@ from ..config import Config
 from ..errors import ConfigError
 from ..reports import Finding
 from ..scope import Scope
+from ..text import dataclass
 from ..types import ErasureLevel
 from .values import Scrubbed
 

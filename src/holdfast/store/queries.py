@@ -15,11 +15,12 @@ from importlib import resources
 import apsw
 
 from ..errors import StoreError, StoreTooNew
+from ..text import expression
 from .port import Table
 
-_NAME = re.compile(r"^-- name: (\w+)\n", re.M)
-_COMMENT = re.compile(r"^--.*\n?", re.M)
-PARAMETER = re.compile(r"(?<!:):([a-z_0-9]+)")
+_NAME = expression(r"^-- name: (\w+)\n", re.M)
+_COMMENT = expression(r"^--.*\n?", re.M)
+PARAMETER = expression(r"(?<!:):([a-z_0-9]+)")
 
 
 @cache

@@ -14,16 +14,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from ..text import NDArray, dataclass, np
 
-Ints = NDArray[np.int64]
-Numbers = NDArray[np.uint64]
-Array = NDArray[Any]
+Ints: TypeAlias = "NDArray[np.int64]"
+Numbers: TypeAlias = "NDArray[np.uint64]"
+Array: TypeAlias = "NDArray[Any]"
 
 SEALED: Final = ("message", "summary")
 """The kinds of documents that are kept in segments; facts are few, and change."""
@@ -34,19 +34,24 @@ NUMBERS: Final = ("doc", "seq", "session", "at", "sizes")
 
 _SPACE, _END = 32, 0
 # An odd factor, and so one that keeps the numbers of different words of up to eight bytes different.
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_MIXER = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
-_MASKS = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)  # by the number of bytes that are left
+_FACTOR = 0x9E3779B97F4A7C15
+_MIXER = 0xD6E8FEB86659FD93
 # Two blocks of words are joined when the older one is less than so many times the newer.
 _GROWTH = 4
+
+
+@cache
+def _masks() -> Numbers:
+    """Return what is kept of eight bytes, by the number of bytes that are left of a word."""
+    return np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint64)
 
 
 def _number_words(text: bytes, starts: Ints, ends: Ints) -> Numbers:
     """Return the number of each word, made of eight bytes after the other; *ends* are the places of the spaces behind them."""
     eight = np.ndarray((len(text),), np.dtype("<u8"), text + bytes(8), strides=(1,))
     left, which = ends - starts, np.arange(len(starts))
-    numbers: Numbers = (eight[starts] & _MASKS[np.minimum(left, 8)]) * _FACTOR
+    masks, half = _masks(), np.uint64(32)
+    numbers: Numbers = (eight[starts] & masks[np.minimum(left, 8)]) * np.uint64(_FACTOR)
     while True:
         longer = np.flatnonzero(left > 8)
         if not len(longer):
@@ -54,8 +59,8 @@ def _number_words(text: bytes, starts: Ints, ends: Ints) -> Numbers:
         starts, left, which = starts[longer] + 8, left[longer] - 8, which[longer]
         # Each block is mixed through before the next: else its last byte reaches two bytes of the number alone.
         before = numbers[which]
-        before = (before ^ (before >> _HALF)) * _MIXER
-        numbers[which] = (before ^ (before >> _HALF) ^ (eight[starts] & _MASKS[np.minimum(left, 8)])) * _FACTOR
+        before = (before ^ (before >> half)) * np.uint64(_MIXER)
+        numbers[which] = (before ^ (before >> half) ^ (eight[starts] & masks[np.minimum(left, 8)])) * np.uint64(_FACTOR)
 
 
 def _cut(text: bytes) -> tuple[Ints, Ints]:
@@ -289,13 +294,16 @@ def stack_signs(given: Sequence[bytes | None]) -> tuple[NDArray[np.uint8], NDArr
     return np.frombuffer(whole, np.uint8).reshape(len(given), width), signed
 
 
-_NOTHING: Final = pack_columns({name: () for name in (*NUMBERS, "said", "ref", "words")})
+@cache
+def _nothing() -> Segment:
+    """Return no documents."""
+    return pack_columns({name: () for name in (*NUMBERS, "said", "ref", "words")})
 
 
 def join_segments(parts: Sequence[Segment]) -> Segment:
     """Return segments that follow one another as one, without signs."""
     if len(parts) <= 1:
-        return parts[0] if parts else _NOTHING
+        return parts[0] if parts else _nothing()
     said, at = number_distinct([text for part in parts for text in part.said])
     begins = _begins([len(part.said) for part in parts])
     size = sum(map(len, parts))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..text import dataclass
 from ..types import Fact, Message, Summary
 
 END_OF_NAMES = "\U0010ffff"

@@ -13,12 +13,13 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
 from ..llm.protocol import Answer, Layer, Request
+from ..text import dataclass
 from ..text.render import parse_blocks
 from ..text.terms import count_tokens
 

@@ -12,21 +12,22 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from importlib import resources
 from typing import Any, Literal
 
 from ..clock import from_ms, to_ms
+from . import dataclass, expression
 from .sentences import split_pieces
 
-_HOLE = re.compile(r"\{(\w+)\}")
-_ISO = re.compile(r"(?<![\w/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\w/])")
-_NUMERIC = re.compile(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4}|\d{2})(?![\w/])")
+_HOLE = expression(r"\{(\w+)\}")
+_ISO = expression(r"(?<![\w/-])(\d{4})-(\d{1,2})-(\d{1,2})(?![\w/])")
+_NUMERIC = expression(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4}|\d{2})(?![\w/])")
 _MAX_PIECE_CHARS = 600
 _HALF_A_YEAR_MS = 183 * 86_400_000
-_OPENING = re.compile(r"\w+\s+")
+_OPENING = expression(r"\w+\s+")
 _MAX_COUNT = {
     "minute": 100_000,
     "hour": 10_000,
@@ -118,8 +119,8 @@ def _in_sentence(text: str, at: datetime, grammar: _Grammar | None, ahead: bool)
         _take(spans, span)
     if grammar and grammar.worth.search(text):
         past = False if ahead else True if grammar.past.search(text) else None
-        for rule, expression in grammar.phrases:
-            for found in expression.finditer(text):
+        for rule, regex in grammar.phrases:
+            for found in regex.finditer(text):
                 named = _read(rule, found, at, past, grammar.words)
                 if named is not None and not (rule == "for" and _is_length(found.group(), text, grammar.words)):
                     named = _related(text, named, grammar)
@@ -147,7 +148,7 @@ def has_guessed_year(span: TimeSpan, at: datetime, language: str) -> bool:
 
 
 # A count that is another one tomorrow needs the day on which it was right: "nine weeks pregnant".
-COUNTS_ON = re.compile(
+COUNTS_ON = expression(
     r"\b(?:days?|weeks?|months?) (?:pregnant|along|old|sober|clean|postpartum|smoke-free|in remission)\b"
     r"|\b(?:embarazada|enceinte|incinta|grávida) (?:de|di|da|al|à) [\w ]{1,12}(?:semanas?|meses|mes|semaines?|mois|settiman[ae]|mes[ei]|mês)\b"
     r"|\b(?:woche|monat) schwanger\b|\b(?:wochen|monate) alt\b|怀孕[^。，]{0,6}[周週月]|임신 ?\d+ ?(?:주|개월)|妊娠\d+(?:週|か月|ヶ月)",
@@ -236,11 +237,11 @@ def _related(text: str, span: TimeSpan, grammar: _Grammar) -> TimeSpan:
     )
     opening = _OPENING.match(text, span.start, span.end)
     before = text[max(0, span.start - 30) : opening.end() if opening else span.start]
-    for relation, expression in relations:
-        if expression and (expression.search(text[: span.start]) or expression.search(before)):
+    for relation, regex in relations:
+        if regex and (regex.search(text[: span.start]) or regex.search(before)):
             return replace(span, relation=relation)
-    for relation, expression in (("since", grammar.since_after), ("until", grammar.until_after)):
-        if expression and expression.search(text[span.end : span.end + 10]):
+    for relation, regex in (("since", grammar.since_after), ("until", grammar.until_after)):
+        if regex and regex.search(text[span.end : span.end + 10]):
             return replace(span, relation=relation)
     return span
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from . import expression
+
 # The stop list of the ranking recipe; the order is by kind, the words are given.
 ENGLISH_STOP = frozenset(
     "a an the and or but if then so of to in on at for from by with about as into like through after over between out "
@@ -28,7 +30,7 @@ LANGUAGE_NAMES = {code: name.title() for code, name in STEMMERS.items()} | {
 
 # A letter of one of these decides at once; the first that matches wins (Japanese before Chinese).
 SCRIPTS = tuple(
-    (language, re.compile(letters))
+    (language, expression(letters))
     for language, letters in (
         ("ko", "[\uac00-\ud7ff\u1100-\u11ff\u3130-\u318f]"),
         ("ja", "[\u3041-\u30ff]"),
@@ -48,7 +50,7 @@ SCRIPTS = tuple(
 
 # Letters that speak for a language in Latin letters as strongly as one of its own words.
 MARKS_OF = tuple(
-    (language, re.compile(letters))
+    (language, expression(letters))
     for language, letters in (
         ("de", "[\u00df\u1e9e]"),
         ("es", "[\u00f1\u00d1\u00bf\u00a1]"),
@@ -253,7 +255,7 @@ EXONYMS = tuple(
 
 # Words by which a sentence says no.  A script without spaces has none between words.
 NEGATES = {
-    language: re.compile(words if language in ("zh", "ja", "ko") else rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
+    language: expression(words if language in ("zh", "ja", "ko") else rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
     for language, words in {
         "en": r"\w+n't|not|no|never|none|nobody|nothing|neither|cannot|without",
         "es": r"no|nunca|jamás|nadie|ning[uú]n\w*|sin|tampoco",
@@ -269,13 +271,13 @@ NEGATES = {
         "ko": r"않|(?:^|\s)안 |못|없|아니",
     }.items()
 }
-NOT_NEGATED = re.compile(
+NOT_NEGATED = expression(
     r"\b(?:can'?t wait|not (?:only|just)|no (?:problem|doubt|worries|idea|wonder)|why not|don't forget|no s[oó]lo|nicht nur"
     r"|pas seulement|não só|non solo)\b",
     re.IGNORECASE,
 )
 # Beginnings of words that refuse or end something without a word for no.
-AVERSE = re.compile(
+AVERSE = expression(
     r"\b(?:allerg|alerg|intoler|unvertr|dislik|disgust|disgus|hate|hass|odi[aoe]|odeio|détest|detest|avoid|evit|évit|vermeid|mijd|abstem|abstain|abstin"
     r"|stop|quit|gave up|given up|giving up|left|dej|aufgeh|aufgegeben|arrêt|cess|smett|smess|parou|parei|gestopt|refus|refuz|rechaz|rifiut|weiger|lehnt"
     r"|vegan|vegetar|végé|sober|teetotal|without|frei|free|libre|sans|senza|lost|lose|verlor|perd|pierd|miss|fehl|lack|falt|manc|manqu|former|ex-|used to)"

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from . import expression
+from . import dataclass, expression
 from .terms import terms
 
 

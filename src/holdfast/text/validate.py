@@ -5,7 +5,6 @@ Validation of callers' input: numbers, texts, and messages in any accepted shape
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any, TypeGuard
 from ..clock import from_ms, to_ms
 from ..errors import BadInput, TooLarge
 from ..types import Message
+from . import expression
 from .terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 
 MAX_TEXT_CHARS = 10_000
@@ -301,7 +301,7 @@ def _clean_json(value: Any) -> Any:
     return value
 
 
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = expression("[\x00\ud800-\udfff]")
 
 
 def replace_unstorable(text: str) -> str:

@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -48,6 +47,7 @@ from ...embed.protocol import Embedder
 from ...llm import model_of
 from ...llm.protocol import Closable, LanguageModel
 from ...memory import Memory
+from ...text import dataclass
 from ..options import JsonOptions
 from ..output import BAD, QUIET, STRONG, ProgressBar, Screen, print_json
 from ..terminal import INTERRUPTED, CommandError, count, to_json, usage_error, write_report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from getpass import getpass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...llm.sealing import new_master
+from ...text import dataclass
 from ..options import DEFAULT, AllowedEndpoints, OrgOption, StoreOptions
 from ..output import BAD, GOOD, NAME, QUIET, STRONG, Piece, Screen, print_json
 from ..terminal import USAGE, CommandError, count, minute, to_json, usage_error

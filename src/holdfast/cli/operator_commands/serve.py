@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +19,7 @@ import typer
 
 from ...config import COMMAND_NAMES, LoadedConfig
 from ...errors import ConfigError, HoldfastError
+from ...text import dataclass, expression
 from ..app import load_module
 from ..models import ModelOptions
 from ..options import AllowedEndpoints, StoreOptions, SubjectOptions
@@ -34,7 +34,7 @@ OPENAI, ANTHROPIC = "https://api.openai.com/v1", "https://api.anthropic.com"
 SIGN_IN_LINK = timedelta(minutes=15)
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_ADDRESS = re.compile(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
+_ADDRESS = expression(r"(?:\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
 
 OperationsOption = Annotated[
     str | None,

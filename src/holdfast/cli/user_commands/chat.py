@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +14,7 @@ import typer
 from ...errors import BadInput, HoldfastError
 from ...llm.protocol import Answer, LanguageModel, ModelError, reply_request
 from ...reports import DigestReport, Receipt
+from ...text import dataclass
 from ...types import Fact, FactChange
 from ..models import RULES, ModelOptions
 from ..operator_commands.jobs import digest_all, raise_if_failed

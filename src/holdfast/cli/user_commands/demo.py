@@ -7,7 +7,6 @@ import shutil
 import sys
 import time
 import tomllib
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ import typer
 
 from ... import __version__
 from ...reports import DigestReport
+from ...text import dataclass
 from ...types import Fact, FactChange, Rejected
 from ..operator_commands.jobs import digest_all
 from ..options import JsonOptions, UserOptions, open_memory, without_password

@@ -5,14 +5,12 @@ from __future__ import annotations
 import getpass
 import json
 import os
-import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,6 +19,7 @@ import typer
 from ...errors import HoldfastError
 from ...integrations.agents import served
 from ...integrations.agents.served import BUDGET_TOKENS, MAX_INPUT_BYTES
+from ...text import dataclass, expression
 from ..app import load_module
 from ..options import DEFAULT, BotOption, JsonOptions, OrgOption, StoreOptions
 from ..output import QUIET, STRONG, Screen, print_json
@@ -30,8 +29,8 @@ WAIT_MS = 2_000  # an agent waits for its hooks: rather no memory than a wait
 TIMEOUT_S = 15
 
 # A command that an installation has written, by a path of its own or by the Python that has the library.
-_OURS = re.compile(r"(?:[\\/]|^|')holdfast(?:\.exe)?'? hook run --store |-m holdfast hook run --store ")
-_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]+@|[?&]password=")
+_OURS = expression(r"(?:[\\/]|^|')holdfast(?:\.exe)?'? hook run --store |-m holdfast hook run --store ")
+_PASSWORD = expression(r"://[^/@\s]*:[^/@\s]+@|[?&]password=")
 
 UserOption = Annotated[
     str | None,

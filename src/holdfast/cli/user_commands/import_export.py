@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -30,6 +30,7 @@ from ...importers.items import ImportedMemory, LeftOut
 from ...importers.jsonl import BadLine, Survey, blocks, survey
 from ...importers.portable import WRITERS, FormatLoss
 from ...reports import DigestReport
+from ...text import dataclass
 from ..lookup import suggest_users
 from ..models import ModelOptions
 from ..operator_commands.jobs import digest_all, raise_if_failed

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...llm.protocol import Answer, BadAnswer
-from ...text import expression
+from ...text import dataclass, expression
 from ...text.sentences import split_sentences
 from ...text.terms import count_tokens, language_of, likely_languages
 from ...text.validate import replace_unstorable

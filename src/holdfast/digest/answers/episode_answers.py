@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from ...clock import to_ms
 from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
-from ...text import expression
+from ...text import dataclass, expression
 from ...text.dates import find_times, has_guessed_year
 from ...text.languages import AVERSE, NEGATES, NOT_NEGATED
 from ...text.sentences import split_sentences
@@ -226,7 +226,7 @@ def _rests_on(text: str, told: Sequence[Summary], names: Sequence[str]) -> bool:
 
 
 _MEASURED = expression(r"(\d+(?:[.,]\d+)?) ?(kg|kilos?|lbs?|g|mg|mcg|µg|ml|iu|units?|mmol|%|°)(?!\w)", re.IGNORECASE)
-_CLAUSES = re.compile(r"[;.!?。！？\n]|,(?!\d)|\b(?:and|but|und|aber|y|pero|et|mais)\b", re.IGNORECASE)
+_CLAUSES = expression(r"[;.!?。！？\n]|,(?!\d)|\b(?:and|but|und|aber|y|pero|et|mais)\b", re.IGNORECASE)
 
 
 def _turns(text: str, new: Iterable[str], told: Sequence[Summary]) -> bool:

@@ -15,14 +15,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Literal, get_args
 
 from ...clock import to_ms
 from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
-from ...text import expression
+from ...text import dataclass, expression
 from ...text.dates import COUNTS_ON, dated, find_times, has_guessed_year
 from ...text.sentences import split_sentences
 from ...text.terms import language_of, likely_languages, terms

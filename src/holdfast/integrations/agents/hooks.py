@@ -12,12 +12,12 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from ...conversation import Conversation
 from ...errors import BadInput
 from ...memory import Memory
+from ...text import dataclass, expression
 from ...types import Message
 from ..common import AdapterMemory, short_key
 from .served import folder_of, project_of
@@ -41,12 +41,12 @@ DIGEST_S = 5.0  # how long the end of a turn may work on what was said before
 
 # What is in a prompt without being the user's words: our own blocks, and what agents add.
 _AGENTS_OWN = "system-reminder|task-notification|local-command-stdout"
-_OPENING = re.compile(
+_OPENING = expression(
     rf"^[^\n]*This is data, not instructions\.\n<(?P<block>\w+)>\n|<(?P<added>{_AGENTS_OWN})>", re.MULTILINE
 )
-_CLOSING = re.compile(rf"^</(?P<block>\w+)>\n?|</(?P<added>{_AGENTS_OWN})>\n?", re.MULTILINE)
+_CLOSING = expression(rf"^</(?P<block>\w+)>\n?|</(?P<added>{_AGENTS_OWN})>\n?", re.MULTILINE)
 # A path at the beginning is no command: "/tmp is full".
-_COMMAND = re.compile(r"/(?!(?:tmp|etc|usr|var|home|opt|dev|proc|mnt|root|bin|lib|srv|sys)(?:\s|$))[\w:-]+(?=\s|$)")
+_COMMAND = expression(r"/(?!(?:tmp|etc|usr|var|home|opt|dev|proc|mnt|root|bin|lib|srv|sys)(?:\s|$))[\w:-]+(?=\s|$)")
 
 
 @dataclass(frozen=True, slots=True)

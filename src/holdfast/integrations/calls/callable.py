@@ -26,7 +26,6 @@ import threading
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from ...aio import AsyncMemory
@@ -35,6 +34,7 @@ from ...context.named import as_strategy
 from ...errors import BadInput, ConfigError
 from ...memory import Memory
 from ...store.messages import MessageLog
+from ...text import dataclass
 from .replies import ReplyText, StreamedReply
 from .strategies import KINDS, Strategy
 from .turns import (

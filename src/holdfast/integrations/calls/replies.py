@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from ...text import dataclass
 from ...types import Message, ReplyUsage
 
 ReplyText = Callable[[Any], str | None]

@@ -24,7 +24,7 @@ import inspect
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
 from ...config import Config
@@ -41,6 +41,7 @@ from ...ingest.redact import mask_messages
 from ...llm import Function, model_of
 from ...llm.prompts import format_sections, load, message_lines
 from ...llm.protocol import LanguageModel, ModelError, Request
+from ...text import dataclass
 from ...text.terms import count_tokens
 from ...text.validate import MessageLike
 from ...types import Message, RollingSummary

@@ -13,7 +13,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import zip_longest
 from typing import Any, NoReturn, Protocol
 
@@ -25,6 +25,7 @@ from ...memory import Memory
 from ...reports import Receipt
 from ...scope import MAX_NAME_CHARS
 from ...store.messages import MAX_MESSAGE_CHARS, KeepsSummaries, MessageLog, checked_session
+from ...text import dataclass
 from ...text.terms import MESSAGE_OVERHEAD_TOKENS, CalibratedCounter, count_tokens
 from ...text.validate import MessageLike, checked_messages, is_pair
 from ...types import Message, ReplyUsage, RollingSummary

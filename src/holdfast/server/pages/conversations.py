@@ -7,7 +7,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -23,6 +23,7 @@ from ...conversation import Conversation, check_rebuild
 from ...errors import BadInput, ConfigError, HoldfastError, NotFound
 from ...memory import Memory
 from ...reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt
+from ...text import dataclass
 from ...text.validate import parse_rating, replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact, Job, Message, Summary
 from ...user import User

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -15,6 +14,7 @@ from starlette.responses import Response
 from ...errors import NotFound
 from ...memory import Memory
 from ...scope import SELF
+from ...text import dataclass
 from ...text.validate import replace_unstorable
 from ...types import BY_HAND_CONVERSATION, Fact
 from ...user import User

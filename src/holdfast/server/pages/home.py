@@ -9,7 +9,7 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
 from typing import Any
@@ -21,6 +21,7 @@ from ...clock import from_ms
 from ...errors import Conflict
 from ...memory import Memory
 from ...reports import Activity, Backlog, Event, Usage
+from ...text import dataclass
 from ...types import BY_HAND_CONVERSATION
 from ..jobs import Tasks, TasksDep
 from ..routing import OPERATOR, RouteTable

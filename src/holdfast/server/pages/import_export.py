@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
@@ -25,6 +25,7 @@ from ...importers.append import Appender, ImportOutcome, RefusedLine, store_memo
 from ...importers.foreign import LABELS, OTHER, Mapped, SurveyedFile, survey_file, user_in
 from ...importers.jsonl import blocks
 from ...memory import Memory
+from ...text import dataclass
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep

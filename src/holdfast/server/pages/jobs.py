@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from starlette.responses import Response
 from ...clock import from_ms
 from ...errors import NotFound
 from ...memory import Memory
+from ...text import dataclass
 from ...types import Job
 from ..admin import LATE_MS
 from ..jobs import TasksDep

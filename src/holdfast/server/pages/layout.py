@@ -47,6 +47,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from ...errors import BadInput
+from ...text import expression
 from ...text.validate import replace_unstorable
 from ...types import ApiKey, Fact
 from ..routing import in_shape
@@ -95,7 +96,7 @@ NOTICES = {
 }
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))
-_SECTIONS = re.compile(r"<section\b[^>]*>|</section>")
+_SECTIONS = expression(r"<section\b[^>]*>|</section>")
 
 
 def _load_static() -> dict[str, tuple[bytes, str, str]]:

@@ -2,7 +2,6 @@
 ``/me``: the page where users see, correct, forget and download what is remembered about them, pause it, or erase it all.
 
 Where the operator allows it, they also rebuild ranges of their conversations and write prompts of their own there.
-
 Every sentence of the page is in ``texts/me.en.toml``, and in the same file of each other language.
 """
 
@@ -14,7 +13,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -29,6 +28,7 @@ from ...errors import Changed, Conflict, NotFound
 from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt, Event
 from ...scope import CHARACTER, SELF
+from ...text import dataclass
 from ...text.validate import replace_unstorable
 from ...types import (
     BY_HAND_CONVERSATION,

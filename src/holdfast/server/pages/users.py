@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from ...errors import Changed
 from ...memory import Memory
 from ...reports import ErasureReceipt, Event
 from ...scope import SELF
+from ...text import dataclass
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange
 from ...user import FactAddress, User
 from ..routing import OPERATOR, RouteTable, UserName

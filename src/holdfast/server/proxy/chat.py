@@ -13,7 +13,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from hashlib import sha256
@@ -27,6 +27,7 @@ from ...conversation import Conversation
 from ...ingest.redact import redact_secrets
 from ...integrations.calls.turns import INCOMPLETE
 from ...memory import Memory
+from ...text import dataclass
 from ...types import Message, ReplyUsage, Summary
 from ...user import User
 from ..gate import Grant, Quotas

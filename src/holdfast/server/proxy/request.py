@@ -16,19 +16,19 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from json.decoder import JSONDecoder
 from typing import Any
 from urllib.parse import quote, unquote
 
+from ...text import dataclass, expression
 from ...text.validate import parse_rating
 from ..gate import Grant, named_by_header
 from .shapes import CHAT, INSTRUCTIONS, RESPONSES, Shape
 
 _log = logging.getLogger("holdfast")
 
-_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE = expression(r"[ \t\n\r]*")
 _DECODER = JSONDecoder()
 
 Inserted = tuple[int, Mapping[str, Any]]
@@ -298,7 +298,7 @@ _TASKS = {
     "moderation": r"moderat|guard|safety|classif",
     "functions": r"function.?call|tool.?select|moa.?response",
 }
-_TASK_NAME = {kind: re.compile(names, re.IGNORECASE) for kind, names in _TASKS.items()}
+_TASK_NAME = {kind: expression(names, re.IGNORECASE) for kind, names in _TASKS.items()}
 
 # What the instruction asks for; the words of several languages.
 _ASKS = {
@@ -315,16 +315,16 @@ _ASKS = {
     "summary": r"\b(?:summar(?:y|ies|i[sz]e|i[sz]ing|i[sz]ation)|compact(?:ion|ing)?|condense|zusammenfassung|fasse|resumen|resume|résumé|résume)\b|总结|總結|摘要|概括|요약|要約",
     "moderation": r"\b(?:unsafe content|content (?:policy|safety|moderation)|safety (?:policy|categor\w+|assessment)|harmful|moderat(?:e|ion|or)|violat\w+|jailbreak|prompt injection|'?safe'? or '?unsafe'?)\b",
 }  # fmt: skip
-_KIND = {kind: re.compile(words, re.IGNORECASE | re.DOTALL) for kind, words in _ASKS.items()}
+_KIND = {kind: expression(words, re.IGNORECASE | re.DOTALL) for kind, words in _ASKS.items()}
 
 # The conversation as the thing to work on.
-_CONVERSATION = re.compile(
+_CONVERSATION = expression(
     r"\b(?:chat history|conversation history|message history|(?:the|this|our|a|of|following|above|entire|previous|prior|user'?s|given|new|long|these|current|ongoing|provided|new lines of|each) (?:\w+ )?(?:conversation|chat|dialog(?:ue)?|discussion|transcript|thread|messages?|session|exchange|interaction|story|context)\b|conversations?\b(?= (?:between|so far|above|below|with|topic|context))|first message|last (?:user )?message|user(?:'s)? (?:message|query|input|prompt|first|question)|lines of conversation|(?:chat|conversation) titles?"
     r"|gesprächs?|unterhaltung|chatverlauf|conversaci[oó]n|conversation|diálogo|discussion)\b|对话|對話|会话|會話|聊天|用户的?(?:输入|消息|问题)|上下文|대화|会話|диалог|чат",
     re.IGNORECASE,
 )
 # Rules for an answer that a program reads.
-_RULES = re.compile(
+_RULES = expression(
     r"\b(?:(?:only|just|nothing but|exclusively) (?:with )?(?:the |a |one |your )?(?:\w+ )?(?:title|json|tags?|questions?|quer(?:y|ies)|emoji|list|word|name|label|summary|text|prompt|single|standalone|completion|keyword|array|object|category|memory|facts?|following|or)\b"
     r"|(?:respond|reply|answer|return|output|print|give|write|produce|provide|start)(?: \w+){0,4} (?:only|solely|exclusively|strictly|directly|in (?:valid |raw )?json|(?:valid |raw |a )?json|xml|the title only)\b|(?:title|json|list|name|tags|query) only\b|json (?:format|object|array|schema|list|string)|as (?:a |valid |raw )*json"
     r"|(?:no|without(?: any)?|avoid|omit(?:ting)?|do not (?:use|include|add|output|provide|answer|respond|reply|continue)|don't (?:use|include|add|answer|respond|explain)|never (?:use|include|answer)|not include)(?: \w+){0,3} (?:quot\w*|punctuation|explanation\w*|preamble|lead-?in|prefix\w*|introduction|additional|formatting|colons?|text|commentary|markdown|the question|to (?:the|any)|anything|other)"
@@ -332,30 +332,30 @@ _RULES = re.compile(
     r"|nur (?:den|mit|die)|ohne (?:anführungszeichen|erklärung)|solo (?:el|con|la)|sin (?:comillas|explicaci)|uniquement|sans (?:guillemets|explication))|不要|不超过|以内|只(?:返回|输出|回复|需)|直接返回|仅(?:返回|输出)|没有.{0,6}则|만 (?:출력|반환|답)|따옴표 없이|のみ|だけ",
     re.IGNORECASE,
 )  # fmt: skip
-_NO_LIMIT = re.compile(
+_NO_LIMIT = expression(
     r"(?:\d+|two|three|four|five|six|seven|eight|ten)[- ]?(?:words?|characters?|chars)", re.IGNORECASE
 )
-_FOR_PROGRAMS = re.compile(
+_FOR_PROGRAMS = expression(
     r"\b(?:go straight to|(?:without|omit|skip|no)(?: any| the)? (?:\w+ )?(?:lead-?in|preamble|prefix)|your task is to|for future context|as (?:a )?prompt for|ignore (?:all )?previous instructions|exclusively with)|直接返回|没有主题",
     re.IGNORECASE,
 )
 # A conversation laid out within the prompt, and the parts of prompts.
-_TAGGED = re.compile(
+_TAGGED = expression(
     r"<(?:chat_history|conversation|chat|messages|history|transcript|dialog(?:ue)?|context|text|user_message|new_messages|previous_summary)>|<BEGIN (?:CONVERSATION|UNSAFE)",
     re.IGNORECASE,
 )
-_HEADED = re.compile(
+_HEADED = expression(
     r"^(?:#{1,4} ?)?(?:chat history|conversation(?: history)?|current conversation|new lines of conversation|transcript|messages|user message)\s*:?\s*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_PARTS = re.compile(
+_PARTS = expression(
     r"^#{1,4} ?(?:task|guidelines|output|instructions?|examples?|response format|rules)\b", re.IGNORECASE | re.MULTILINE
 )
-_TALK = re.compile(
+_TALK = expression(
     r"^\W{0,3}(?:user|assistant|human|ai|system|用户|助手|Q|A)\W{0,3}[:：]|\"role\"\s*:\s*\"(?:user|assistant)\"",
     re.IGNORECASE | re.MULTILINE,
 )
-_FILL = re.compile(r"<\|?(?:fim_prefix|fim_suffix|fim_middle|PRE|SUF|MID)\|?>|\[(?:SUFFIX|PREFIX)\]|<\|fim_")
+_FILL = expression(r"<\|?(?:fim_prefix|fim_suffix|fim_middle|PRE|SUF|MID)\|?>|\[(?:SUFFIX|PREFIX)\]|<\|fim_")
 
 
 def auxiliary_task(fields: Mapping[str, Any], headers: Mapping[str, str], shape: Shape = CHAT) -> str:

@@ -11,7 +11,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -27,6 +27,7 @@ from starlette.types import Receive, Scope, Send
 from ...errors import EndpointRefused, HoldfastError
 from ...integrations.calls.replies import StreamedReply, reply_message, reported_usage
 from ...memory import Memory
+from ...text import dataclass
 from ...text.validate import short_cache_key
 from ...types import Message, ReplyUsage
 from ..gate import Grant, Quotas

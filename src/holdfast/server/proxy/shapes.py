@@ -7,11 +7,12 @@ Each says where the messages of a request are, how one of them would be stored, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...context.result import anthropic_request
 from ...integrations.calls.replies import reply_message
+from ...text import dataclass
 from ...text.validate import joined_text, replace_unstorable
 from ...types import Message
 

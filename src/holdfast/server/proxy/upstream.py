@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -20,6 +20,7 @@ import httpx2
 from ...errors import BadInput
 from ...llm.guarded_http import upstream_client
 from ...memory import Memory
+from ...text import dataclass
 from ...types import Upstream as BroughtUpstream
 from ..settings import ServerSettings
 

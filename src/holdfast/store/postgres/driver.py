@@ -36,6 +36,7 @@ from ...errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from ...text import expression
 from .. import queries
 from ..port import Row
 
@@ -44,7 +45,7 @@ _REMEMBERED_ROWS = 64  # of one answer: a snapshot may read all that somebody ev
 Given = Mapping[str, Any] | Sequence[Any]
 """The parameters of a statement, by name or by place."""
 
-_OF_EVENTS = re.compile(r"event(_\d+)?")  # on a cluster a part of a table has a number
+_OF_EVENTS = expression(r"event(_\d+)?")  # on a cluster a part of a table has a number
 
 
 class InTheWay(StoreBusy):
@@ -104,7 +105,7 @@ def statements() -> Mapping[str, tuple[bytes, tuple[str, ...]]]:
 
 _USER = ("org", "user_id", "bot")
 _ARRAYS = {str: "text[]", int: "bigint[]", float: "double precision[]", bytes: "bytea[]"}
-_INSERT = re.compile(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s,?)+)\)([^%]*)")
+_INSERT = expression(r"(INSERT INTO \w+\s+\([^)]*\)\s+)VALUES \(((?:\s*%\(\w+\)s,?)+)\)([^%]*)")
 
 
 @cache

@@ -26,6 +26,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from ...clock import to_ms, utc_now
 from ...errors import BadInput, StoreBusy, StoreError
+from ...text import expression
 from .. import queries
 from ..port import StoreInit
 from .driver import Connection, connect, translated
@@ -52,7 +53,7 @@ _UPDATED_IN_PLACE = ("user_state", "conversation", "job")  # with every append
 _ROOMY = (
     "ALTER TABLE {} SET (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);\n"
 )
-_TABLE = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.M | re.S)
+_TABLE = expression(r"^CREATE TABLE (\w+) \((.*?)^\)", re.M | re.S)
 ORG = "nullif(current_setting('holdfast.org', true), '')"
 
 

@@ -16,7 +16,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from datetime import datetime
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -35,6 +34,7 @@ from ...errors import (
     StoreFull,
     StoreReadOnly,
 )
+from ...text import dataclass
 from ..maintenance import line_of
 from ..port import Driver, Row, Table
 from ..queries import tables_of

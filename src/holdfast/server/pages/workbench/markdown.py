@@ -12,14 +12,16 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
+from ....text import expression
+
 MAX_CHARS = 60_000  # a longer text is shown as it is
 MAX_DEPTH = 4  # of lists and quotations in one another
-_ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f<>\"]+", re.IGNORECASE)
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[^`]*$")
-_HEADING = re.compile(r" {0,3}#{1,6} +(\S.*)$")
-_RULE = re.compile(r" {0,3}(?:-{3,}|\*{3,}|_{3,})$")
-_ITEM = re.compile(r"( {0,12})(?:([-*+])|(\d{1,9})[.)]) (.*)$")
-_INLINE = re.compile(
+_ADDRESS = expression(r"(?:https?://|mailto:)[^\s\x00-\x20\x7f<>\"]+", re.IGNORECASE)
+_FENCE = expression(r" {0,3}(`{3,}|~{3,})[^`]*$")
+_HEADING = expression(r" {0,3}#{1,6} +(\S.*)$")
+_RULE = expression(r" {0,3}(?:-{3,}|\*{3,}|_{3,})$")
+_ITEM = expression(r"( {0,12})(?:([-*+])|(\d{1,9})[.)]) (.*)$")
+_INLINE = expression(
     r"`(?P<code>[^`\n]+)`"
     r"|!\[(?P<alt>[^\[\]\n]*)\]\((?P<source>[^()\s]+)\)"
     r"|\[(?P<label>[^\[\]\n]+)\]\((?P<address>[^()\s]+)\)"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from ....conversation import Conversation
 from ....reports import Rebuilt
+from ....text import dataclass
 from ....types import Fact, Message, Summary
 
 MAX_DIFF_WORDS = 4_000  # that are compared one by one
