@@ -360,6 +360,16 @@ def test_a_backup_never_overwrites(tmp_path: Path) -> None:
     store.close()
 
 
+def test_a_statement_is_planned_once_whatever_values_it_is_given(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "memory.db")
+    backend.read(lambda driver: driver.run("user", {"org": "o", "user_id": "u", "bot": "b"}))
+
+    connections = [backend._db, *backend._idle]
+    assert len(connections) == 2
+    assert [one.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) for one in connections] == [1, 1]
+    backend.close()
+
+
 def test_a_user_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
     """Counted in SQLite's own steps, so the machine's speed does not matter."""
 
