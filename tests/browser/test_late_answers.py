@@ -14,7 +14,7 @@ TALK = "/dashboard/conversations/priya/japan"
 
 def asked_to_forget(page: Page) -> Locator:
     """The button under the question whether the violin shall be forgotten, which is open now."""
-    violin = page.locator("li", has_text="Plays: the violin.").first
+    violin = page.locator("li", has_text="Plays the violin.").first
     violin.get_by_text("Forget", exact=True).click()
     button = violin.get_by_role("button", name="Forget it")
     expect(button).to_be_visible()

@@ -92,7 +92,7 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
 
 def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fresh, page):
     """The first time it is undone and nothing was sent; the second time it is waited for."""
-    violin = belief(page, "Plays: the violin.")
+    violin = belief(page, "Plays the violin.")
     for undone in (True, False):
         violin.get_by_text("Forget", exact=True).click()
         violin.get_by_role("button", name="Forget it").click()
@@ -175,7 +175,7 @@ def test_all_of_it_works_without_scripts(fresh, chromium):
     home.get_by_label("Correct value").fill("Tacoma")
     home.get_by_role("button", name="Save").click()
     expect(page.locator("#said")).to_contain_text("Changed.")
-    violin = belief(page, "Plays: the violin.")
+    violin = belief(page, "Plays the violin.")
     violin.get_by_text("Forget", exact=True).click()
     violin.get_by_role("button", name="Forget it").click()
 
@@ -197,7 +197,7 @@ def test_facts_learned_elsewhere_appear_by_themselves(fresh, page):
 def test_several_are_forgotten_by_keyboard_and_the_first_time_undone(fresh, page):
     """Choose, be asked with the count, undo; then again, and wait."""
     for undone in (True, False):
-        for words in ("Lives in Seattle.", "Plays: the violin."):
+        for words in ("Lives in Seattle.", "Plays the violin."):
             box = page.get_by_role("checkbox", name=f"Choose: {words}")
             box.focus()
             page.keyboard.press("Space")
@@ -212,7 +212,7 @@ def test_several_are_forgotten_by_keyboard_and_the_first_time_undone(fresh, page
             assert len(fresh.memory.user("priya").facts("hobby")) == 1
             page.reload()
     expect(page.locator("#receipt")).to_contain_text("no trace of it")
-    expect(belief(page, "Plays: the violin.")).to_have_count(0)
+    expect(belief(page, "Plays the violin.")).to_have_count(0)
     assert "Seattle" not in [fact.value for fact in fresh.memory.user("priya").facts("home")]
     expect(page.locator("#changes")).to_contain_text("Forgotten: a fact")
 
