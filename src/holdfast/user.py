@@ -196,7 +196,7 @@ class User:
         query: str,
         *,
         limit: int = 10,
-        kinds: Sequence[HitKind] = HIT_KINDS,
+        kinds: HitKind | Sequence[HitKind] = HIT_KINDS,
         min_relevance: float = 0.0,
         conversation: str | Sequence[str] | None = None,
         explain: bool = False,
@@ -217,14 +217,14 @@ class User:
         Raises:
             BadInput: the query is empty or not text, or a kind is unknown.
         """
-        wanted: Sequence[Any] = (kinds,) if isinstance(kinds, str) else kinds
+        wanted = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         if unknown := [kind for kind in wanted if kind not in HIT_KINDS]:
             raise BadInput(f"there is no kind {unknown[0]!r}", hint=f"use {', '.join(HIT_KINDS)}")
         return self._engine.search(
             self._scope,
             checked_query(query),
             limit=checked_count("limit", limit),
-            kinds=tuple(wanted),
+            kinds=wanted,
             min_relevance=checked_share("min_relevance", min_relevance),
             conversations=conversation_names(conversation),
             explain=explain,

@@ -150,6 +150,7 @@ READS = {
     "subject": lambda m: m.user("ana", subject="rex").facts(),
     "search": lambda m: m.user("ana").search("Where do I live?", explain=True, limit=20),
     "search less": lambda m: m.user("ana").search("firm", kinds=["message"], conversation="web-42", min_relevance=0.1),
+    "search one kind": lambda m: m.user("ana").search("firm", kinds="fact"),
     "profile": lambda m: m.user("ana").profile(budget_tokens=200),
     "rejected": lambda m: sorted(m.user("ana").rejected(limit=1000), key=str),
     "conversations": lambda m: m.user("ana").conversations(),

@@ -59,6 +59,18 @@ def test_a_known_amount_may_change_in_two_words():
     assert facts == {"budget/max_usd": "4000"}
 
 
+def test_the_same_number_of_another_thing_changes_nothing():
+    """The model takes the height of a mountain for the budget."""
+    facts, _ = talk(
+        [
+            ("Our budget is about 3k dollars.", "budget,max_usd,3000,0.95"),
+            ("We climbed a mountain of 4k meters last summer.", "budget,max_usd,4000,0.9"),
+        ]
+    )
+
+    assert facts["budget/max_usd"] == "3000"
+
+
 @pytest.mark.parametrize("value", ["4k", "4K", "4000"])
 def test_thousands_are_one_amount_however_they_are_written(value):
     facts, _ = talk([("I can spend 4k or 4000 or 4K dollars.", f"budget,max_usd,{value},0.9")])

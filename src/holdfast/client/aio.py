@@ -807,7 +807,7 @@ class AsyncUser:
         query: str,
         *,
         limit: int = 10,
-        kinds: Sequence[HitKind] = HIT_KINDS,
+        kinds: HitKind | Sequence[HitKind] = HIT_KINDS,
         min_relevance: float = 0.0,
         conversation: str | Sequence[str] | None = None,
         explain: bool = False,

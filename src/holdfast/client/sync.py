@@ -799,7 +799,7 @@ class User:
         query: str,
         *,
         limit: int = 10,
-        kinds: Sequence[HitKind] = HIT_KINDS,
+        kinds: HitKind | Sequence[HitKind] = HIT_KINDS,
         min_relevance: float = 0.0,
         conversation: str | Sequence[str] | None = None,
         explain: bool = False,

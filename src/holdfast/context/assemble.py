@@ -164,7 +164,7 @@ class Layered:
     take what this one's own summaries leave of theirs as long as recall could hold the whole memory beside them; with each
     doubling of the memory half of that, down to ``least_earlier_share``, as they would take the room of evidence, or ``story_share`` where there is a story.  Below
     ``small_budget_tokens`` a summary would not fit its share: facts get more and summaries nothing.  Of what a budget has above
-    ``roomy_tokens`` facts get twice their share, as by then recall has found what it can.
+    ``roomy_tokens`` facts get twice their share.
 
     ``side_by_side``: the summaries of chunks are shown beside those that stand for them, in a section of their own, as far
     as the share allows.  ``character``: what is known of the character that the assistant plays is shown, in a section of its own.

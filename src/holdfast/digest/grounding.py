@@ -41,7 +41,7 @@ from .second_look import (
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"
 NOT_SAID_BY_USER = "not-said-by-user: the words stand in a message of role {role}"
-NOT_ITS_WORDS = "not-said-by-character: the words are the user's, and no message of the assistant says so"
+NOT_ITS_WORDS = "not-said-by-character: the words are from a message of the user"
 NOT_THERE = "quote-not-found: the quoted words do not stand in that message"
 AMBIGUOUS = "quote-ambiguous: the quoted words stand there {count} times, and the place given is none of them"
 QUOTED = "not-own-words: the words stand inside {kind}"
@@ -50,6 +50,7 @@ NOT_ASSERTED = "not-asserted: the words are {modality}"
 LOW_CONFIDENCE = "low-confidence: {confidence:.2f} is below {least:.2f}"
 NO_CONFIDENCE = "low-confidence: the row gives none, or 0, and {least:.2f} is the least"
 INCOMPLETE = "incomplete: a fact needs a subject, a category, a key and a value"
+MOST_WORDS_OF_CHANGE = 5  # "let's make it 4k then", which changes what was talked about
 MIN_INJECTED_CHARS = 12  # shorter lines ("ok", a name) are said by everybody
 
 
@@ -290,7 +291,7 @@ def locate_number(number: str, address: str | None, content: str) -> tuple[int, 
     """
     Return the one sentence that says a number in words and shares a word with its address; ``None`` for several or none.
 
-    Without an address any sentence will do: a number that is known already was talked about.
+    Without an address, for a number that is known and changes, the sentence must be short: "make it 4k" is about no other thing.
     """
     if not _NUMBER.fullmatch(number):
         return None
@@ -299,11 +300,11 @@ def locate_number(number: str, address: str | None, content: str) -> tuple[int, 
     )
     code = language_of(content)
     spans = [one for one in split_sentences(content) if says_number(number, one.of(content), code)]
-    if len(spans) != 1 or address is None:
-        return (spans[0].start, spans[0].start + len(spans[0].of(content))) if len(spans) == 1 else None
-    if not about & terms_of(spans[0].of(content)):
+    if len(spans) != 1:
         return None
-    return spans[0].start, spans[0].start + len(spans[0].of(content))
+    said = spans[0].of(content)
+    fits = len(said.split()) <= MOST_WORDS_OF_CHANGE if address is None else about & terms_of(said)
+    return (spans[0].start, spans[0].start + len(said)) if fits else None
 
 
 ONLY_LOOKED_AT = "not-asserted: the words ask about a thing or look into it, and the claim says that it is used"

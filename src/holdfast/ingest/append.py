@@ -255,15 +255,15 @@ def _at(message: Message) -> int:
     return to_ms(message.at)
 
 
-UNSTATED_FACTOR = 3  # so many times longer messages wait to be read in which nothing seems to be stated
+UNSTATED_FACTOR = 3  # times as many messages wait, while the rules see no statement in them
 
 
 def is_reading_due(row: ConversationRow, every: int) -> bool:
     """
     Whether unread messages may be due before their chunk closes: something was stated, and no call was early lately.
 
-    Where *every* one is asked for, each is due; and so are many in which the rules saw no statement, as in a conversation
-    without summaries no chunk closes.
+    With *every* at 1 each message is due.  Messages in which the rules saw no statement become due when there are many: a
+    conversation without summaries closes no chunk that would read them.
     """
     if every == 1:
         return row.unread_turns > 0

@@ -295,7 +295,13 @@ def _where_covered(view: WriteView, claim: Claim, registry: Registry) -> Claim:
     )
     for row in map(as_active, view.all_facts_in(candidate.subject, candidate.category)):
         fact = row.fact  # "motion_sick = true" of "has_condition = motion sickness"
-        if fact.live and fact.key in known.keys and not _DENIES.match(fact.key) and thing_stems(fact.value) == said:
+        if (
+            said
+            and fact.live
+            and fact.key in known.keys
+            and not _DENIES.match(fact.key)
+            and thing_stems(fact.value) == said
+        ):
             return replace(claim, candidate=replace(candidate, key=fact.key, value=fact.value, text=fact.text))
     return claim
 
@@ -358,7 +364,7 @@ def _only_repeats_facts(view: WriteView, believed: _LiveFacts, claim: Claim) -> 
 
 
 def _is_episode(believed: _LiveFacts, candidate: Candidate) -> bool:
-    """Whether a sentence stands among the episodes already, word for word, so that as a fact it would be there twice."""
+    """Whether a sentence is an episode already, word for word, so that as a fact it would be there twice."""
     told = normalize_value(candidate.text)
     return candidate.op == "assert" and any(
         row.fact.subject == candidate.subject and normalize_value(row.fact.text) == told

@@ -21,7 +21,7 @@ from ..memory import Memory
 from ..reports import BackfillReport, ConsolidationReport, ErasureReceipt, MessageCount, RebuildReport
 from ..text import dataclass
 from ..text.validate import MAX_TEXT_CHARS, replace_unstorable
-from ..types import Budget, ConsentState, ReviewChoice, Role
+from ..types import HIT_KINDS, Budget, ConsentState, HitKind, ReviewChoice, Role
 from ..user import User
 from .gate import Grant
 from .routing import UserName
@@ -194,7 +194,7 @@ class SearchRequest(Body):
     model_config = _with_example({"query": "Where do I live?", "limit": 5})
     query: Text
     limit: Annotated[int, Field(ge=1, le=1_000)] = 10
-    kinds: list[Literal["fact", "message", "summary"]] = ["fact", "message", "summary"]
+    kinds: HitKind | list[HitKind] = list(HIT_KINDS)
     min_relevance: Annotated[float, Field(ge=0, le=1)] = 0.0
     conversation: Name | list[Name] | None = None
     explain: bool = False

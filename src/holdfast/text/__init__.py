@@ -83,7 +83,7 @@ else:
 
 
 class _Late:
-    """What is made of a dataclass when somebody first looks for it: it puts the real one in its place."""
+    """A method of a dataclass that is made at its first use, and then replaces this."""
 
     __slots__ = ("_made", "_name")
 

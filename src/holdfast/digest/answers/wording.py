@@ -77,7 +77,7 @@ def attribute_sentence(category: str, key: str, value: str, code: str = "en") ->
 
 
 def address_in_words(category: str, key: str, value: str) -> str:
-    """Return an address and its value as somebody would write them down: ``home, lives in: Svalbard``."""
+    """Return an address and its value as a note: ``home, lives in: Svalbard``."""
     what, name = key.replace("_", " "), category.replace("_", " ")
     return f"{name}: {what}" if value == "true" else f"{name}, {what}: {value}"
 
