@@ -104,6 +104,17 @@ def test_rejected_candidates_are_shown_with_their_reason(holdfast: Holdfast) -> 
     assert "1 |  I'm thinking of a 10 day trip." in run.out
 
 
+def test_the_way_to_earlier_values_is_named_where_there_are_some(holdfast: Holdfast) -> None:
+    holdfast("say", "I live with Theo and I'm allergic to bees.")
+    before = holdfast("facts").out
+    holdfast("say", "Theo moved out.")
+    after = holdfast("facts").out
+
+    assert "earlier values" not in before
+    assert after.splitlines()[-1].endswith("earlier values: holdfast history home lives_with")
+    assert "Theo" in holdfast("history", "home", "lives_with").out
+
+
 def test_history_shows_every_value_in_order(diet: Holdfast) -> None:
     lines = diet("history", "dietary").out.splitlines()
 

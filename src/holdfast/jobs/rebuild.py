@@ -349,7 +349,9 @@ class Rebuilder:
         if layer == "vectors" and self.deps.embedder is None:
             raise ConfigError("this memory has no embedder", hint="open it with one")
         if layer != "vectors" and not self.writer.makes(layer):
-            raise ConfigError(f"the built-in rules make no {layer}", hint="open the memory with llm=…")
+            raise ConfigError(
+                f"the built-in rules make no {layer}", hint="open the memory with llm=…, or name a model with --llm"
+            )
         self.deps.store.read(scope, check_active)
         row = self.deps.store.read(scope, lambda view: view.conversation()) if scope.conversation else None
         if scope.conversation and row is None:

@@ -77,7 +77,8 @@ def facts(
             show_fact(screen, fact, past, finder if quotes else None, with_id=ids)
         if found:
             screen.line()
-            screen.line((_footer(found, options), QUIET))
+            past = [fact for fact in owner.history(category) if fact.category and not fact.live]
+            screen.line((_footer(found, past, options), QUIET))
     return 0
 
 
@@ -217,10 +218,11 @@ def _show_rejected(screen: Screen, found: list[Rejected], finder: QuoteFinder, *
         show_quote(screen, quote, message)
 
 
-def _footer(found: list[Fact], options: SubjectOptions) -> str:
+def _footer(found: list[Fact], past: list[Fact], options: SubjectOptions) -> str:
+    """Count the facts, and name the command that shows what held before, if anything did: the newest of *past*."""
     text = f"{count(len(found), 'fact')} about {options.user}."
-    first = next((fact for fact in found if fact.category), None)
-    return f"{text}   earlier values: holdfast history {fact_address(first)}{options.repeated}" if first else text
+    address = fact_address(past[-1]) if past else ""
+    return f"{text}   earlier values: holdfast history {address}{options.repeated}" if past else text
 
 
 def _print_no_facts(memory: Memory, options: SubjectOptions, category: str | None) -> None:
