@@ -103,6 +103,15 @@ def test_the_page_of_a_user_offers_every_prompt_that_is_used(ana: TestClient, me
     assert memory.user("ana").prompts.get("story") == "As a diary."
 
 
+def test_the_page_of_a_user_says_who_said_what_a_fact_rests_on(ana: TestClient, memory: Memory) -> None:
+    fact = memory.user("ana").remember("Walks to the old mill", conversation="c", start_seq=1, end_seq=2).fact
+    shown = ana.get("/me").text.partition(f'id="{fact.id}"')[2].partition('id="fact_')[0]
+
+    assert re.search(r"the assistant said: <q[^>]*>Well done!", shown)
+    assert re.search(r"you said: <q[^>]*>On day 0 I walked", shown)
+    assert "Learned by" not in shown  # it was written here
+
+
 def test_the_page_of_a_user_offers_it(ana: TestClient, memory: Memory) -> None:
     page = ana.get("/me").text
     assert "Your conversations" in page

@@ -32,6 +32,7 @@ from ...text import dataclass
 from ...text.validate import replace_unstorable
 from ...types import (
     BY_HAND_CONVERSATION,
+    BY_HAND_SOURCE,
     Candidate,
     Fact,
     FactChange,
@@ -49,7 +50,8 @@ from .conversations import start_rebuild
 from .layout import Form, FormDep, events_address, here, query_number, render, see_other, seen_version
 
 table = RouteTable()
-MOST_CHATS, MOST_STORIES = 50, 50  # of the newest conversations that the page offers to rebuild; of stories
+MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
+MOST_STORIES = 50
 PROMPTS = ("fact_extraction", "episodes", "chunk_summary", "meta_summary", "story", "character")
 PROMPT_FORMS = frozenset(("prompt", "prompt-reset"))
 MAX_WORDS = 200  # characters of a search
@@ -59,16 +61,9 @@ ASK = "ask-"  # before the id of what waits for a decision
 PICK = "pick-"  # before the id of a fact, the name of its box
 MAX_PICKED = 100
 EVENTS_READ, MOST_CHANGES = 300, 20
-CHANGE_KINDS = (
-    "fact.added",
-    "fact.confirmed",
-    "fact.changed",
-    "fact.replaced",
-    "fact.corrected",
-    "fact.ended",
-    "fact.forgotten",
-    "consent.changed",
-    "erased",
+CHANGE_KINDS = tuple(
+    "fact.added fact.confirmed fact.changed fact.replaced fact.corrected fact.ended fact.forgotten consent.changed "
+    "erased".split()
 )
 RECEIPT_KINDS = ("fact.corrected", "fact.forgotten", "message.edited", "message.deleted", "erased", "consent.changed")
 RECEIPTS_READ = 10_000  # events, for the file
@@ -233,6 +228,7 @@ def _page(
         made=query.get("made", ""),
         receipt=receipt,
         by_hand=BY_HAND_CONVERSATION,
+        by_hand_source=BY_HAND_SOURCE,
         self_subject=SELF,
         character_subject=CHARACTER,
         own_words=_confirmed_here,
