@@ -413,3 +413,27 @@ def test_a_medicine_by_its_brand_is_one_fact():
         memory.digest()
 
         assert [fact.text for fact in memory.user("ana").facts("medication")] == ["Rex takes pimobendan 5 mg."]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "right"),
+    [
+        ("I live in Lisbon.", "Sorry, it's Porto, not Lisbon.", "Porto"),
+        ("Vivo en Madrid.", "Perdón, es Sevilla, no Madrid.", "Sevilla"),
+        ("Soy alérgico a las nueces.", "Perdón, son los cacahuetes, no las nueces.", "cacahuetes"),
+        ("Ich wohne in Bonn.", "Sorry, ich meinte Köln, nicht Bonn.", "Köln"),
+        ("Ich wohne in Bonn.", "Sorry, das war Köln, nicht Bonn.", "Köln"),
+        ("J'habite à Lyon.", "Pardon, c'est Lille, pas Lyon.", "Lille"),
+        ("Vivo a Roma.", "Scusa, è Milano, non Roma.", "Milano"),
+        ("Eu moro em Lisboa.", "Desculpa, é no Porto, não em Lisboa.", "Porto"),
+        ("저는 서울에 살아요.", "죄송해요, 서울이 아니라 부산이에요.", "부산"),
+        ("我住在北京。", "不好意思，是上海，不是北京。", "上海"),
+    ],
+)
+def test_the_right_value_is_known_after_a_correction_that_names_it_before_the_wrong_one(first, then, right):
+    with Memory(embedder=None, clock=FakeClock()) as memory:
+        chat = memory.conversation("chat", user="ana")
+        chat.record(first, "Ok.")
+        chat.record(then, "Ok.")
+        memory.digest()
+        assert [fact.value for fact in memory.user("ana").facts()] == [right]

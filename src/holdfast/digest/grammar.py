@@ -284,7 +284,7 @@ def load_language(code: str) -> PatternLanguage | None:
 def _table(code: str) -> Mapping[str, Any] | None:
     if not re.fullmatch("[a-z]{2}", code):
         return None
-    folder = resources.files("holdfast.digest.patterns")
+    folder = resources.files("holdfast.digest").joinpath("patterns")
     files = [
         file
         for name in (f"{code}.toml", f"ended_{code}.toml", f"clauses_{code}.toml")
@@ -296,7 +296,7 @@ def _table(code: str) -> Mapping[str, Any] | None:
 
 def languages() -> list[str]:
     """Return the codes of the languages that have a pattern file."""
-    folder = resources.files("holdfast.digest.patterns")
+    folder = resources.files("holdfast.digest").joinpath("patterns")
     return sorted(item.name[:2] for item in folder.iterdir() if re.fullmatch(r"[a-z]{2}\.toml", item.name))
 
 
@@ -557,10 +557,11 @@ def contrast_expressions(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     wrong = rf"{spelled(rules.ended['not'], {})}{gap}{article}{value_expression((words,), rules)}"
     pause = r"\s*[,，;–—-]*\s*" if code == FALLBACK else r"\s*[,，;–—-]+\s*"
     new, old = new_value(rules), value_expression((words,), rules)
-    before = rf"{new}{pause}(?:and\s+)?{wrong}"
-    sources = [before, rf"(?<!\w){wrong}" if rules.spaced else wrong]
+    meant = rf"(?:{spelled(rules.ended['meant'], {})}{gap})*"
+    sources = [rf"{meant}{new}{pause}(?:and\s+)?{wrong}", rf"(?<!\w){wrong}" if rules.spaced else wrong]
+    if "not_after" in rules.ended:
+        sources.append(rf"{old}{rules.ended['not_after']}")
     if code == FALLBACK:  # "my sister isn't vegan" puts nothing right, "it's hazelnuts, it isn't eggs" does
-        meant = rf"(?:{spelled(rules.ended['meant'], {})}\s+)*"
         sources[0] = (
             rf"{meant}{new}(?:\s*[,;–—-]*\s*(?:and\s+)?not|\s*[,;–—-]+\s*(?:and\s+)?(?:{rules.ended['not']}))\s+{article}{old}"
         )
