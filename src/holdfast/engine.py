@@ -47,7 +47,7 @@ from .jobs.queue import Dependencies, Queue, order_range
 from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
 from .jobs.upkeep import Reembedding, Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
-from .jobs.worker import LAST_KINDS, UserModels, UserWork, Workers, drain
+from .jobs.worker import LAST_KINDS, UserModels, UserWork, Workers, drain, drain_at_once
 from .llm import from_address
 from .llm.guard import Address
 from .llm.protocol import LanguageModel
@@ -246,7 +246,7 @@ class Engine:
             return Receipt(seqs, duplicate=True)
         changes: tuple[FactChange, ...] = ()
         if inline:
-            changes = drain(self.queue, kinds=("extract",), user=scope, ahead_ms=INLINE_GRACE_MS).changes
+            changes = drain_at_once(self.queue, self._workers, "extract", scope, INLINE_GRACE_MS).changes
         if self._workers is not None:
             self._workers.wake()
         learned = tuple(change for change in changes if change.op != "rejected")

@@ -600,3 +600,52 @@ def test_conversations_of_equal_titles_stay_apart() -> None:
     assert title_of("Trip", "abcdef01-1111-4111-8111-111111111111") == "Trip (abcdef01)"
     assert title_of("x" * 150 + "a") != title_of("x" * 150 + "b")
     assert title_of("Trip", "Trip") == title_of("Trip") == "Trip"
+
+
+ROWS = [
+    {"category": "dietary", "fact_key": "pescatarian", "fact_value": "true", "confidence": "0.95"},
+    {"category": "budget", "fact_key": "max_usd", "fact_value": "3000", "confidence": ""},
+    {"category": "destination", "fact_key": "cities", "fact_value": "Tokyo,Kyoto", "confidence": "0.9"},
+]
+
+
+def _typed_facts(path: Path) -> Path:
+    """Write the rows in the format that the name of the file tells."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(ROWS), "utf-8")
+    elif path.suffix == ".csv":
+        lines = [",".join(ROWS[0]), *(",".join(f'"{value}"' for value in row.values()) for row in ROWS)]
+        path.write_text("\n".join(lines), "utf-8")
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE chat_facts (session_id, category, fact_key, fact_value, confidence)")
+            connection.execute("CREATE TABLE chat_turns (session_id, role, content)")
+            connection.executemany(
+                "INSERT INTO chat_facts VALUES ('s1', ?, ?, ?, ?)", [tuple(row.values()) for row in ROWS]
+            )
+            connection.execute("INSERT INTO chat_turns VALUES ('s1', 'user', 'I live in Porto.')")
+        connection.close()
+    return path
+
+
+@pytest.mark.parametrize("name", ["facts.csv", "facts.json", "chat.db"])
+def test_typed_facts_of_ones_own_tables_become_facts_at_their_addresses(name, tmp_path):
+    path = _typed_facts(tmp_path / name)
+    assert detect(path) == "facts"
+
+    found, messages = read(path, tmp_path)
+
+    assert [one.address for one in found.memories] == [tuple(row.values())[:3] for row in ROWS]
+    assert [one.confidence for one in found.memories] == [0.95, 1.0, 0.9]
+    assert {one.of for one in found.memories} == ({"s1"} if name == "chat.db" else {""})
+    assert messages == ([PORTO] if name == "chat.db" else [])
+
+
+def test_a_typed_fact_whose_confidence_is_no_number_is_told_by_its_line(tmp_path):
+    path = tmp_path / "facts.csv"
+    path.write_text("category,key,value,confidence\ndietary,vegan,true,0.9\ndietary,vegan,true,sure\n", "utf-8")
+
+    found, _ = read(path, tmp_path)
+
+    assert len(found.memories) == 1
+    assert [(one.number, "confidence" in one.problem) for one in found.survey.bad] == [(3, True)]

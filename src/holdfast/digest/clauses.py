@@ -22,21 +22,15 @@ from ..text import dataclass, expression
 from ..text.render import well_formed
 from ..types import Modality
 from .authorship import BLANK
-from .grammar import PatternLanguage
+from .grammar import THIRD, PatternLanguage, in_their_words, in_third
 from .mentions import ME, MentionedPerson
 
 MOST_WORDS = 24  # of one statement
 _TOKEN = expression(r"[^\W_](?:[\w'’.&/+-]*[\w+])?")
 _BE = {"'m": "is", "'re": "is", "m": "is", "am": "is", "are": "is", "is": "is"}
-_THIRD = {"have": "has", "do": "does", "go": "goes", "am": "is", "are": "is", "were": "was", "dont": "does not"}
 _NOT = {
     "don't": "does not", "dont": "does not", "do not": "does not", "can't": "cannot", "cant": "cannot", "haven't": "has not",
     "havent": "has not", "aren't": "is not", "won't": "will not", "wont": "will not", "didn't": "did not", "didnt": "did not",
-}  # fmt: skip
-_THEM = {
-    "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they", "us": "them", "our": "their",
-    "ours": "theirs", "ourselves": "themselves", "i'm": "they are", "im": "they are", "i've": "they have", "ive": "they have",
-    "we're": "they are", "we've": "they have", "am": "are", "i'd": "they would", "i'll": "they will", "we'll": "they will", "n": "and", "w": "with",
 }  # fmt: skip
 _FINITE = frozenset(
     "is are was were has have had does do can can't cannot isn't aren't wasn't weren't hasn't haven't doesn't don't won't will".split()
@@ -64,6 +58,11 @@ _LY = frozenset("fly reply apply rely supply comply multiply bully tally rally".
 _NO_TAIL = expression(r"(?i)(?:i|i'm|im|we|he|she|they|it|do|does|am|are|is)\b")
 _ABLE = frozenset("eat have drink drive swim see hear walk tolerate take smell digest read".split())
 _PRESENT, _PAST, _BEING, _PERFECT, _FUTURE, _ABILITY = "present", "past", "being", "perfect", "future", "ability"
+
+
+_SECOND_HALF = expression(r"\s*(?:btw|by the way|too|also)?,?\s+(?:and|but)\s+(?P<half>.+)", re.IGNORECASE)
+_NAMED_DOES = expression(r"[A-Z][\w-]+ ([a-z]+)\b")
+_I_AM = expression(r"(?:i'?m|i am|we'?re|we are)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class ClauseReader:
         for start, end in self._clauses(straight, names):
             found = self._statement(straight, start, end, whom, names)
             if found is not None and self._adds(straight, found, taken):
-                yield found
+                yield self._without_read(straight, found, taken)
 
     def listed(self, text: str) -> Iterator[ListedValue]:
         """Yield the values of a list about oneself: "Name: Dana, age: 34 – that's me"."""
@@ -414,7 +413,7 @@ class ClauseReader:
         if low in ("have", "has", "had", "haven't", "havent", "hasn't"):
             after_have = _TOKEN.search(tail)
             perfect = after_have is not None and low != "had" and self._is_participle(after_have[0].lower())
-            verb = _NOT.get(low, _THIRD.get(low, low) if me else low)
+            verb = _NOT.get(low, THIRD.get(low, low) if me else low)
             tense = _PERFECT if perfect else _PAST if low == "had" else _PRESENT
             return self._composed(tail, f"{before} {verb}".strip(), tense, me, verb="have")
         if low in ("will", "'ll", "won't", "wont"):
@@ -501,7 +500,7 @@ class ClauseReader:
             return found[1] + in_third(found[2])
 
         return re.sub(
-            rf"((?:\band|\bor|\bbut|,) (?:(?:also|then|sometimes|often|mostly|usually|never|always|only) )?)({'|'.join(sorted(self._second))})(?= \w)(?! (?:is|are|was|were|has|have|does)\b)",
+            rf"((?:\band|\bor|\bbut|,) (?:(?:also|then|sometimes|often|mostly|usually|never|always|only) )?)({'|'.join(sorted(self._second))})(?= \w)(?! (?:is|are|was|were|has|have|does|and|or)\b)",
             third,
             tail,
         )
@@ -608,6 +607,21 @@ class ClauseReader:
             left[a - found.start : b - found.start] = " " * (b - a)
         return self._concrete("".join(left))
 
+    def _without_read(self, text: str, found: StatedClause, taken: Sequence[tuple[int, int]]) -> StatedClause:
+        """Return a clause without its first half, where that is a fact of its own: they may end apart."""
+        first = max((b for a, b in taken if a <= found.start < b < found.end), default=0)
+        rest = _SECOND_HALF.match(text, first, found.end) if first else None
+        if rest is None:
+            return found
+        named = _NAMED_DOES.match(rest["half"])
+        verb = named[1].lower() if named is not None else ""
+        about = verb in _FINITE or self.is_verb(verb.removesuffix("s"))
+        alone = len(rest["half"].split()) < 4 and _I_AM.match(text, found.start) and not named
+        if not about and not (alone and self._concrete(rest["half"])):
+            return found
+        said = rest["half"] if about else f"Is {rest['half']}"
+        return replace(found, start=rest.start("half"), text=in_their_words(said).rstrip(" ,;:-.") + ".")
+
     def _category(self, predicate: _Predicate) -> str:
         if predicate.tense == _PAST:
             return "history"
@@ -629,25 +643,6 @@ def _forms(lemmas: frozenset[str]) -> frozenset[str]:
         found |= {in_third(word), f"{stem}ing", f"{stem}ed", f"{word}{word[-1]}ing", f"{word}{word[-1]}ed"}
         found |= {f"{word[:-1]}ied"} if word.endswith("y") else set()
     return frozenset(found)
-
-
-def in_third(verb: str) -> str:
-    """Return the English *verb* in the third person: "go" gives "goes", "goes" itself."""
-    if verb in _THIRD:
-        return _THIRD[verb]
-    if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou"):
-        return f"{verb[:-1]}ies"
-    return f"{verb}es" if verb.endswith(("ss", "x", "z", "ch", "sh", "o")) else f"{verb.removesuffix('s')}s"
-
-
-def in_their_words(words: str) -> str:
-    """Turn the user's words into the third person: "my cat" into "their cat"."""
-    words = re.sub(r"(?i)\bi was\b", "they were", words)
-    return re.sub(
-        r"(?<![\w'])[A-Za-z]+(?:'[a-z]+)?(?![\w'])",
-        lambda found: _THEM.get(found[0].lower(), found[0]) if found[0] != "US" else found[0],
-        words,
-    )
 
 
 def _opened(rest: str) -> str:

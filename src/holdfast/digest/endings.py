@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -171,7 +172,30 @@ def _in_sentence(
     ended += _by_its_kin(reading, rest, stated)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
-    yield from (reading.retract(span, one) for one, span in ended if not _on_other_days(reading.text, one))
+    for one, span in ended:
+        if not _on_other_days(reading.text, one):
+            yield reading.retract(span, one)
+            left = _rest_of_list(one, reading.text) if one.kind == "statement" else ""
+            if left:
+                yield replace(reading.state(span, one, "", left), kind="statement")
+
+
+_LISTED = expression(
+    r"(?P<verb>(?:Has|Eats|Drinks|Likes|Loves|Uses|Takes|Speaks|Plays|Owns|Keeps|Grows|Is)) (?P<items>[^.;:]+)\."
+)
+_BETWEEN = expression(r",?\s+(?:and|or|plus)\s+|,\s*")
+_MOST_WORDS_OF_ITEM = 4
+
+
+def _rest_of_list(one: KnownValue, text: str) -> str:
+    """Return a statement without what a sentence ends of it: "Eats chicken and fish." when the eggs are gone."""
+    listed = _LISTED.fullmatch(one.text)
+    items = _BETWEEN.split(listed["items"]) if listed else []
+    gone = [item for item in items if any(_is_said(name, item) and _is_said(name, text) for name in one.names)]
+    left = [item for item in items if item not in gone]
+    if listed is None or not gone or not left or any(len(item.split()) > _MOST_WORDS_OF_ITEM for item in items):
+        return ""
+    return f"{listed['verb']} {' and '.join(filter(None, (', '.join(left[:-1]), left[-1])))}."
 
 
 def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> list[PatternLanguage]:
@@ -329,8 +353,7 @@ def _by_event(
         span = _search(reading, event_expressions(reading.rules.code, number, "now", named))
         if span is None and recent:
             span, own = _search(reading, event_expressions(reading.rules.code, number, "just", named)), recent
-            meant_here = ending_cue(reading.rules.code, "antecedent") if span else None
-            if span and meant_here and meant_here.search(reading.text[: span[0]]):
+            if span and _means_another(reading, span, own):
                 continue  # "we had a cat called Tom, he died"
         if span is None:
             continue
@@ -339,6 +362,24 @@ def _by_event(
         people = {one.value.casefold() for one in meant}
         own = [one for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS]
         yield from ((one, span) for one in own if not _keeps(reading, one, value_expression(one.names, reading.rules)))
+
+
+_PRONOUN = expression(r"\b(?:it|that|them|this|he|she)\b", re.IGNORECASE)
+
+
+def _means_another(reading: Reading, span: Span, recent: Sequence[KnownValue]) -> bool:
+    """Whether the message itself names what "it" means: "I tried yoga but I gave it up" ends nothing known before."""
+    antecedent = ending_cue(reading.rules.code, "antecedent")
+    pronouns = [found.start() for found in _PRONOUN.finditer(reading.text, *span)]
+    before = reading.text[: pronouns[-1] if pronouns else span[1]]
+    said = reading.message.content[: reading.offset] + before
+    if antecedent is None or any(_is_said(name, said) for one in recent for name in one.names):
+        return False
+    return antecedent.search(said) is not None
+
+
+def _is_said(name: str, text: str) -> bool:
+    return name.casefold().removesuffix("s") in text.casefold()
 
 
 def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, list[KnownValue]]:
@@ -352,6 +393,7 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
             labels.add(f"{one.key}/{one.value.casefold()}")
         elif one.key == "works_as" or one.value.casefold() in ("unemployed", "jobless"):
             labels |= {"education/studies", "work/none"}
+        labels.add("any/*")
         # events of the user end what is about the user, or the pregnancy of a partner
         own = one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
         for label in (*(labels if own else ()), f"takes {one.key}"):
@@ -378,6 +420,8 @@ def _relation(one: KnownValue, words: str) -> bool:
 
 
 def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> bool:
+    if "any/*" in event["ends"]:
+        return True
     if one.kind == "statement":
         return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))
     if one.key == "marital_status" and one.value.casefold() not in _STATUS:

@@ -30,13 +30,13 @@ from .second_look import (
     SUPPOSED,
     WANTED,
     WISH,
-    dates_said,
     find_flaws,
     is_hedged,
     neutral_terms,
     patterns_for,
     terms_of,
 )  # fmt: skip
+from .slots import dates_said
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"

@@ -49,9 +49,11 @@ _DENIED = expression(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[
 _NO_VALUE = frozenset(
     "is am are was i'm im i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
     "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
+    "he's she's they're we're you're who's there's i've we've they've "
     "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )
 
+_PARTS = frozenset("type stage grade phase level class version".split())
 _MYSELF = frozenset("me myself mine ich mich mir yo mí mi moi io eu mim".split())
 
 Span = tuple[int, int]
@@ -249,6 +251,13 @@ def _put_right(
 ) -> Iterator[Candidate]:
     """Yield the right value, and the end of the wrong one; what is known of a subject goes on under its right name."""
     value = reading.text[slice(*new)].strip(" .,;!'’")
+    diet = reading.rules.lexicons.get("diet") if one.category == "dietary" else None
+    if diet is not None:
+        right = diet.lookup(value)
+        yield reading.retract(span, one)
+        if right is not None:
+            yield replace(reading.state(span, one, "true", f"Is {right}."), key=right)
+        return
     if not one.alone:
         yield reading.retract(span, one)
     yield reading.state(span, one, value)
@@ -285,6 +294,8 @@ def _fits(one: KnownValue, new: str) -> bool:
         or new.casefold() == one.words.casefold()
     ):
         return False
+    if words[0] in _PARTS and words[0] not in one.value.casefold():
+        return False  # "type 1" is no condition
     named = one.value[:1].isupper() and one.category != "dietary"
     return new[:1].isdigit() == one.value[:1].isdigit() and (not named or new[:1].isupper() or new[:1].isdigit())
 

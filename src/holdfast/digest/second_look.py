@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
 
-from ..clock import from_ms
 from ..scope import SELF
 from ..text import dataclass, expression
-from ..text.dates import date_words, find_times
+from ..text.dates import date_words
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, FactKind, Message
@@ -25,6 +23,7 @@ from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
 from .clauses import clause_reader, cues, judge, only_intends
 from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
+from .slots import numbers_said, stated_numbers
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"
@@ -312,60 +311,6 @@ def _invents_number(
     )
 
 
-def stated_numbers(message: Message) -> frozenset[int]:
-    """Return the numbers of a message: digits, thousands, those of the dates it names, and those written as words."""
-    return _numbers_of(message.content, message.at)
-
-
-@lru_cache(maxsize=256)
-def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
-    known = set(numbers_in([text]))
-    known |= {1000 * number for number in known}  # "5k", "5 thousand"
-    known |= _dated_numbers(text, at)
-    for code in likely_languages(text[:400])[:1]:
-        spelled = date_words()[code].numbers if code in date_words() else {}
-        plain = text.casefold()
-        said = set(re.findall(r"\w+", plain)) if code not in ("zh", "ko", "ja") else plain
-        heard = {int(value) for word, value in spelled.items() if word in said and value >= 2}
-        known |= heard | {1000 * number for number in heard}
-    return frozenset(known)
-
-
-def _dated_numbers(text: str, at: datetime | None) -> set[int]:
-    found = set[int]()
-    if at is not None and at.tzinfo is not None:
-        for code in likely_languages(text[:400])[:1]:
-            for ahead in (False, True):
-                for span in find_times(text[:2000], at, code, ahead=ahead):
-                    found |= _date_numbers(span.from_ms) | _date_numbers(span.to_ms - 1)
-    return found
-
-
-def numbers_said(message: Message) -> frozenset[int]:
-    """Return the numbers of a message, and those of its day."""
-    return stated_numbers(message) | _day_numbers(message)
-
-
-_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # for dates that name their year
-
-
-def dates_said(message: Message) -> frozenset[int]:
-    """Return the numbers of the dates that a message names, and those of its day."""
-    return frozenset(_dated_numbers(message.content, message.at or _SOME_DAY)) | _day_numbers(message)
-
-
-def _day_numbers(message: Message) -> frozenset[int]:
-    at = message.at
-    if at is None or at.tzinfo is None:
-        return frozenset()
-    return frozenset((at.year - 1, at.year, at.year + 1, at.month, at.day))
-
-
-def _date_numbers(at_ms: int) -> set[int]:
-    at = from_ms(at_ms)
-    return {at.year, at.month, at.day, at.hour, at.minute}
-
-
 @lru_cache(maxsize=_CACHE_SIZE)
 def terms_of(text: str) -> frozenset[str]:
     """Return the words of *text* for comparison: stemmed, without stop words."""
@@ -554,7 +499,10 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
     if subject and candidate.category in _OPINIONS and "praise" in cue and cue["praise"].search(plain):
         return ""  # "she has some great songs like …" is the writer's opinion
-    return OTHER if subject and not _fits(subject, candidate, cue) else ""
+    if not subject or _fits(subject, candidate, cue):
+        return ""
+    inferred = not claimed_terms(candidate) & terms_of(sentence)
+    return "" if inferred and _is_thing(subject, rules) else OTHER  # "fish is back on the table" tells of a diet
 
 
 def _is_left(candidate: Candidate) -> bool:
@@ -633,6 +581,15 @@ def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: in
     if nearest is None or any(found.start() >= nearest.start() for found in writer.finditer(sentence, 0, place)):
         return ""
     return nearest.group()
+
+
+def _is_thing(subject: str, rules: PatternLanguage) -> bool:
+    """Whether a subject with its verb is a bare kind of thing, which has no name: "fish works", "boats are"."""
+    words = subject.casefold().split()
+    if len(words) == 2 and words[0].endswith("s") and words[1] in ("are", "were"):
+        return True
+    known = (rules.lexicons.get(name) for name in ("allergen", "ownable", "drug", "sport", "activity"))
+    return len(words) == 2 and any(one is not None and one.lookup(words[0]) is not None for one in known)
 
 
 def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:
@@ -723,7 +680,8 @@ class KnownValue:
             found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
         if (self.category in _BRANDS or self.key == "lives_with") and " " in words:  # "girlfriend Noor"
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
-        if self.category == "goal" and len(last := words.split()[-1]) > _LEAST_CHARS and last.lower() not in _NO_THING:
+        last = words.rpartition(" ")[2]
+        if self.category == "goal" and len(last) > _LEAST_CHARS and last.lower() not in _NO_THING:
             found.append(last)  # "the bike" of "a new bike"
         if self.category == "appointment":
             kind = self.key.replace("_", " ")

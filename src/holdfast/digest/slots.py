@@ -3,7 +3,7 @@ Slot values: the words of a value, cut out of the sentence and normalized.
 
 A lexicon's word becomes its canonical spelling; a number word becomes digits; a name, a place or a
 thing keeps its own words.  A slot that cannot find where its value ends refuses: no fact is better
-than half a sentence as a value.
+than half a sentence as a value.  The numbers that a message says, in digits, words and dates, are read here, too.
 """
 
 from __future__ import annotations
@@ -11,8 +11,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache, lru_cache
 
+from ..clock import from_ms
 from ..text import dataclass, expression
+from ..text.dates import date_words, find_times
+from ..text.terms import likely_languages
+from ..types import Message
+from .answers import numbers_in
 from .grammar import OpenSlot, PatternLanguage, PatternSlot
 
 _TOKEN = expression(r"\S+")
@@ -377,11 +384,16 @@ def _units(word: str) -> list[str]:
     return [word] if known else _JOINED_UNITS.findall(word)
 
 
+_MONEY_RANGE = expression(r"\d\s?(?:k|grand|thousand)?\s?(?:[-–]|to)\s?(?=[$€£]?\d)")
+
+
 def _read_money(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    """Read an amount: digits as the value, the currency's ISO code in lower case as the kind."""
+    """Read an amount: digits as the value, the currency's ISO code in lower case as the kind; of a range its upper end."""
     words = text[start:end].lower()
+    span = _MONEY_RANGE.search(words)
+    below, words = (words[: span.end()], words[span.end() :]) if span is not None else ("", words)
     number = _MONEY_NUMBER.search(words)
     if number is None:
         return None
@@ -391,10 +403,80 @@ def _read_money(
     units = [unit for word in rest for unit in _units(word)]
     for unit in units:
         amount *= _SCALES.get(unit, 1)
+    units += re.findall(r"[$€£¥₩₹]", below)
     currency = next((_CURRENCY_OF[unit] for unit in units if unit in _CURRENCY_OF), "")
     if amount < 0 or not currency:
         return None
     return SlotValue(f"{amount:.2f}".rstrip("0").rstrip("."), currency, start, end)
+
+
+_SCALE_WORDS = {
+    10: "십 十",
+    100: "hundred hundert cien ciento cent cents cento cem 백 百",
+    1000: "thousand grand k tausend mil mille mila 천 千",
+    10_000: "만 万 萬",
+    1_000_000: "million millions mio millionen millón millones milione milioni milhão milhões",
+}
+_SCALE_OF = {word: scale for scale, words in _SCALE_WORDS.items() for word in words.split()}
+_PHRASES = (
+    ("a couple", 2),
+    ("couple of", 2),
+    ("a pair", 2),
+    ("un par de", 2),
+    ("un paio di", 2),
+    ("half a dozen", 6),
+    ("a dozen", 12),
+)
+_LINKS = frozenset("and und y e et".split())
+_COMPOUND = expression(
+    r"(?<=[a-zäöüß])(hundert|tausend|cento|mila|mille)|(hundert|tausend|cento|mila|mille)(?=[a-zäöüß])|(?<=[a-zäöüß]{3})(und)(?=[a-zäöüß]{4})|(?<=veint)i(?=[a-zéó]{2})"
+)
+_WIDE_DIGIT = expression(r"[一二两三四五六七八九十百千万萬일이삼사오육칠팔구십백천만]")
+_AMOUNT_WORD = expression(r"\d+(?:[.,]\d+)?|[^\W\d_]+")
+
+
+def amounts_in_words(text: str) -> frozenset[int]:
+    """Return the numbers that words say, in whichever language: 3000 of "dreitausend", "tres mil" and "3 grand"."""
+    plain = _COMPOUND.sub(lambda found: "e " if found[0] == "i" else f" {found[0]} ", text.casefold().replace("-", " "))
+    plain = _WIDE_DIGIT.sub(lambda found: f" {found[0]} ", plain)
+    spelled, found = _number_words(), {int(value) for words, value in _PHRASES if words in plain}
+    total = part = 0.0
+    link = ""
+    for word in [*_AMOUNT_WORD.findall(plain), ""]:
+        number = spelled.get(word)
+        if number is None and word[:1].isdigit():
+            number = float(word.replace(",", "."))
+        if number is not None:
+            joins = (0 < number < part and part % 100 == 0) or (part in range(20, 100, 10) and number < 10)
+            joins = joins or (link == "und" and part < 10 and number in range(20, 100, 10))
+            part = part + number if joins else number
+        elif (scale := _SCALE_OF.get(word, 0)) and (part or total or scale <= 10_000):
+            part = (part or 1) * scale
+            total, part = (total + part, 0.0) if scale >= 1000 else (total, part)
+        elif word not in _LINKS:
+            total = part = 0.0
+        link = word
+        found |= {int(value) for value in (total + part, part, total) if value >= 2 and value == int(value)}
+    return frozenset(found)
+
+
+_TENS_WORDS = (
+    "twenty thirty forty fifty sixty seventy eighty ninety",
+    "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    "veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa",
+    "vingt trente quarante cinquante soixante septante huitante nonante",
+    "venti trenta quaranta cinquanta sessanta settanta ottanta novanta",
+    "vinte trinta quarenta cinquenta sessenta setenta oitenta noventa",
+)
+
+
+@cache
+def _number_words() -> dict[str, float]:
+    """Return the value of each number word, of all languages together."""
+    found = {word: value for words in date_words().values() for word, value in words.numbers.items() if value >= 1}
+    found |= {word: float(10 * ten) for words in _TENS_WORDS for ten, word in enumerate(words.split(), 2)}
+    found |= {word: float(digit) for digit, word in enumerate("일이삼사오육칠팔구", 1)}
+    return {word: number for word, number in found.items() if word not in _SCALE_OF and " " not in word}
 
 
 Reader = Callable[[PatternLanguage, OpenSlot, str, int, int, bool], SlotValue | None]
@@ -463,3 +545,52 @@ def is_no_dose(text: str, match: re.Match[str], taken: str, names: Iterable[str]
         return False
     times = float(now[0].replace(",", ".")) / (float(old[0].replace(",", ".")) or 1)
     return not 1 / _MOST_TIMES <= times <= _MOST_TIMES
+
+
+def stated_numbers(message: Message) -> frozenset[int]:
+    """Return the numbers of a message: digits, thousands, those of the dates it names, and those written as words."""
+    return _numbers_of(message.content, message.at)
+
+
+@lru_cache(maxsize=256)
+def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
+    known = set(numbers_in([text]))
+    known |= {1000 * number for number in known}  # "5k", "5 thousand"
+    known |= _dated_numbers(text, at)
+    known |= {int(number) for number in amounts_in_words(text[:20_000])}
+    return frozenset(known)
+
+
+def _dated_numbers(text: str, at: datetime | None) -> set[int]:
+    found = set[int]()
+    if at is not None and at.tzinfo is not None:
+        for code in likely_languages(text[:400])[:1]:
+            for ahead in (False, True):
+                for span in find_times(text[:2000], at, code, ahead=ahead):
+                    found |= _date_numbers(span.from_ms) | _date_numbers(span.to_ms - 1)
+    return found
+
+
+def numbers_said(message: Message) -> frozenset[int]:
+    """Return the numbers of a message, and those of its day."""
+    return stated_numbers(message) | _day_numbers(message)
+
+
+_SOME_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # for dates that name their year
+
+
+def dates_said(message: Message) -> frozenset[int]:
+    """Return the numbers of the dates that a message names, and those of its day."""
+    return frozenset(_dated_numbers(message.content, message.at or _SOME_DAY)) | _day_numbers(message)
+
+
+def _day_numbers(message: Message) -> frozenset[int]:
+    at = message.at
+    if at is None or at.tzinfo is None:
+        return frozenset()
+    return frozenset((at.year - 1, at.year, at.year + 1, at.month, at.day))
+
+
+def _date_numbers(at_ms: int) -> set[int]:
+    at = from_ms(at_ms)
+    return {at.year, at.month, at.day, at.hour, at.minute}

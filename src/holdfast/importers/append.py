@@ -133,7 +133,7 @@ def store_memories(
     What was stated later still holds; what a choice of the user forbids is counted with the reason.
     """
     for item in memories:
-        words: dict[str, Any] = {"text": item.text}
+        words: dict[str, Any] = {"text": item.text or None}
         if item.address is not None:
             words |= dict(zip(("category", "key", "value"), item.address, strict=True))
         elif item.label:

@@ -34,7 +34,7 @@ from .items import (
     time_of,
     title_of,
 )
-from .memories import markdown_items, read_mem0_memory
+from .memories import markdown_items, names_facts, read_fact_row, read_mem0_memory
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 _SCOPE = expression(r"(?:^|&)user_id=([^&]*)")
@@ -312,6 +312,41 @@ def read_openwebui_db(place: Place, path: Path) -> Iterator[Item]:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'memory'").fetchone():
             query = "SELECT rowid AS n, * FROM memory ORDER BY user_id, created_at"
             yield from _each_row((*place, "memory"), _rows(connection, query), memory, "n")
+
+
+def read_typed_facts(place: Place, path: Path) -> Iterator[Item]:
+    """Read the tables of a chatbot of one's own: typed facts, and the turns of its sessions, by their columns."""
+
+    def turn(where: Place, row: Any) -> Iterator[Item]:
+        line = {"conversation": title_of(row["session_id"]), "role": role_of(row["role"]), "content": row["content"]}
+        at = row.get("created_at") or row.get("at") or row.get("timestamp")
+        yield ImportedMessage(where, line | {"at": iso_time(at)}, str(row["session_id"]))
+
+    with opened(path) as connection:
+        for table in sorted(tables_of(path)):
+            columns = _columns(connection, table)
+            query = f"SELECT rowid AS row_number, * FROM {_quoted(table)} ORDER BY rowid"
+            if names_facts(columns):
+                yield from _each_row((*place, table), _rows(connection, query), read_fact_row, "row_number")
+            elif columns >= _TURN:
+                yield from _each_row((*place, table), _rows(connection, query), turn, "row_number")
+
+
+_TURN = {"session_id", "role", "content"}
+
+
+def holds_typed_facts(path: Path) -> bool:
+    """Whether a table of the database has the columns of typed facts."""
+    with opened(path) as connection:
+        return any(names_facts(_columns(connection, table)) for table in tables_of(path))
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {str(row[1]).casefold() for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")}
+
+
+def _quoted(table: str) -> str:
+    return '"' + table.replace('"', '""') + '"'
 
 
 DATABASES: dict[str, tuple[str, Callable[[Place, Path], Iterator[Item]]]] = {

@@ -8,6 +8,7 @@ This module knows no store.
 
 from __future__ import annotations
 
+import csv
 import json
 import zipfile
 from collections import Counter
@@ -20,7 +21,7 @@ from typing import IO, Any, Literal
 from ..errors import BadInput, TooLarge
 from ..text import dataclass
 from .assistants import read_chatgpt, read_claude, read_librechat, read_messages, read_openwebui
-from .databases import DATABASES, SQLITE_MAGIC, read_faiss, tables_of
+from .databases import DATABASES, SQLITE_MAGIC, holds_typed_facts, read_faiss, read_typed_facts, tables_of
 from .decode import unpickle
 from .items import (
     NOBODY,
@@ -38,7 +39,10 @@ from .items import (
 from .jsonl import BadLine, Survey, survey
 from .memories import (
     front_matter,
+    names_facts,
     read_claude_memories,
+    read_fact_csv,
+    read_fact_rows,
     read_litellm,
     read_markdown,
     read_mem0,
@@ -78,6 +82,7 @@ Format = Literal[
     "okf",
     "markdown",
     "memories",
+    "facts",
 ]
 LABELS: dict[Format, str] = {
     "lines": "JSONL, one message a line",
@@ -108,6 +113,7 @@ LABELS: dict[Format, str] = {
     "okf": "Open Knowledge Format bundle (OKF)",
     "markdown": "Markdown memory files",
     "memories": "memories with content, category and confidence",
+    "facts": "typed facts with category, key and value",
 }
 PEOPLE: frozenset[Format] = frozenset(("discord", "telegram", "whatsapp", "slack"))
 MAX_NAMES = 200
@@ -292,6 +298,7 @@ _READERS: dict[str, Reader] = {
     "pam": read_pam,
     "omi": read_omi,
     "memories": read_memories,
+    "facts": read_fact_rows,
 }
 _UNKNOWN = "this JSON holds no conversations that are known here"
 
@@ -334,6 +341,8 @@ def _of_object(document: dict[str, Any]) -> Format | None:
     for key in ("edges", "facts", "relevant_facts"):
         if holds(key) and document[key] and "fact" in document[key][0]:
             return "zep"
+    if holds("facts") and document["facts"] and names_facts(map(str, document["facts"][0])):
+        return "facts"
     if holds("docstore", dict):
         return "mem0-faiss"
     if holds("messages") or (document.get("object") == "list" and holds("data")):
@@ -359,6 +368,8 @@ def _of_element(first: Any) -> Format | None:
     found: Format | None = next((name for mark, kind, name in marks if isinstance(first.get(mark), kind)), None)
     if found is None and isinstance(first.get("type"), str) and "content" in (first.get("data") or ()):
         return "messages"  # of LangChain's file history
+    if found is None and names_facts(map(str, first)):
+        return "facts"
     return "memories" if found is None and _is_memory(first) else found
 
 
@@ -383,6 +394,12 @@ def _is_memory_line(raw: bytes) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(value, dict) and _is_memory(value)
+
+
+def _names_facts_in_csv(raw: bytes) -> bool:
+    """Whether a text begins with the columns of typed facts."""
+    columns = raw.lstrip().split(b"\n", 1)[0].decode("utf-8", "replace")
+    return not columns.startswith(("[", "{")) and names_facts(next(csv.reader([columns]), []))
 
 
 def _is_omi_lines(raw: bytes) -> bool:
@@ -428,6 +445,8 @@ def detect(path: Path) -> Format:
         return "memories"
     if is_whatsapp(head.decode("utf-8", "replace")):
         return "whatsapp"
+    if _names_facts_in_csv(line):
+        return "facts"
     if path.suffix.lower() in (".md", ".markdown"):
         return "markdown"
     if first[:1] in (b"[", b"{"):
@@ -488,7 +507,9 @@ def _part(
         for table, (kind, read) in DATABASES.items():
             if table in tables:
                 yield kind, guarded(place, path, read, "database of this kind")  # type: ignore[misc]
-        if not several and not tables & DATABASES.keys():
+        if not tables & DATABASES.keys() and holds_typed_facts(path):
+            yield "facts", guarded(place, path, read_typed_facts, "database of typed facts")
+        elif not several and not tables & DATABASES.keys():
             raise BadInput("the database is of no program that is known here", hint="the docs list those that are")
     elif last.endswith(".omi.jsonl"):
         yield "omi", guarded(place, source.read(name), read_omi_lines, "file of OMI")
@@ -497,6 +518,9 @@ def _part(
             raw = source.read(name)
             if not several and _is_omi_lines(raw.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]):
                 yield "omi", guarded(place, raw, read_omi_lines, "file of OMI")
+                return
+            if not several and detected == "facts" and _names_facts_in_csv(raw.removeprefix(b"\xef\xbb\xbf")):
+                yield "facts", guarded(place, raw, read_fact_csv, "file of facts")
                 return
             if not several and _is_memory_line(raw.removeprefix(b"\xef\xbb\xbf").lstrip().split(b"\n", 1)[0]):
                 yield "memories", guarded(place, raw, read_memory_lines, "file of memories")

@@ -1,21 +1,23 @@
 """
-Memories of other programs, as sentences: mem0, Zep, LiteLLM, Claude, and files of Markdown.
+Memories of other programs: mem0, Zep, LiteLLM, Claude, files of Markdown, and typed facts of a chatbot of one's own.
 
 Each becomes a fact: read by the patterns where they read it, kept as a sentence otherwise.  This module knows no store.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ..text import expression
 from ..types import LABELS
-from .items import DamagedItem, Item, LeftOut, Place, guarded, memory_item, read_each, time_of
+from .items import DamagedItem, ImportedMemory, Item, LeftOut, Place, guarded, memory_item, read_each, time_of
 
 _FRONT_MATTER = expression(r"---[ \t]*\r?\n(?P<fields>.*?)\r?\n---[ \t]*(?:\r?\n|$)(?P<body>.*)", re.DOTALL)
 _BULLET = expression(r"\s*(?:[-*+•]|\d+[.)])\s+(?:\[[ xX]\]\s+)?(?P<text>.+)")
@@ -77,6 +79,47 @@ def read_memory(place: Place, row: Any) -> Iterator[Item]:
     known = label if label in LABELS else ""
     ours = {"id": str(row.get("id") or ""), "at": at, "of": owner, "confidence": sure, "label": known}
     yield memory_item(place, row["content"], **ours)
+
+
+def names_facts(columns: Iterable[str]) -> bool:
+    """Whether columns are those of typed facts: ``category,fact_key,fact_value``, with or without ``fact_``."""
+    names = {name.strip().casefold().removeprefix("fact_") for name in columns}
+    return {"category", "key", "value"} <= names
+
+
+def read_fact_rows(place: Place, document: Any) -> Iterator[Item]:
+    """Read typed facts: a list of objects with ``category``, ``fact_key`` and ``fact_value``."""
+    if isinstance(document, Mapping) and "facts" in document:
+        place, document = (*place, "facts"), document["facts"]
+    yield from read_each(place, document if isinstance(document, list) else [document], read_fact_row, "fact")
+
+
+def read_fact_csv(place: Place, raw: bytes) -> Iterator[Item]:
+    """Read typed facts as CSV; the first line names the columns."""
+    rows = csv.DictReader(io.StringIO(raw.decode("utf-8-sig")))
+    for row in rows:
+        yield from guarded((*place, "line", rows.line_num), row, read_fact_row, "fact")
+
+
+def read_fact_row(place: Place, row: Any) -> Iterator[Item]:
+    """Read one typed fact; of several rows at one address the newest holds."""
+    fields = {str(name).strip().casefold().removeprefix("fact_"): value for name, value in row.items() if name}
+    category, key, value = (
+        str(fields[name] if fields[name] is not None else "").strip() for name in ("category", "key", "value")
+    )
+    if not (category and key and value):
+        yield LeftOut(place, "a fact without category, key or value")
+        return
+    sure = _confidence(fields.get("confidence") or None)
+    if sure is None:
+        yield DamagedItem(
+            place, f"its confidence is {fields['confidence']!r:.40}", "write a number from 0 to 1, or per cent"
+        )
+        return
+    at = time_of(fields.get("updated_at") or fields.get("created_at"))
+    owner = str(fields.get("user_id") or fields.get("session_id") or "")
+    number = str(fields.get("id") or "")
+    yield ImportedMemory(place, "", id=number, at=at, of=owner, address=(category, key, value), confidence=sure)
 
 
 def _confidence(given: Any) -> float | None:

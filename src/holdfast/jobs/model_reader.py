@@ -22,7 +22,8 @@ from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
 from ..digest.endings import find_endings
 from ..digest.grounding import NOT_ITS_WORDS, ground
 from ..digest.mentions import SubjectNames
-from ..digest.second_look import known_values, numbers_said, repeats_known
+from ..digest.second_look import known_values, repeats_known
+from ..digest.slots import numbers_said
 from ..digest.summarize import (
     ASKED_SHARE,
     SummaryDraft,
@@ -778,11 +779,8 @@ def _is_known(facts: Iterable[FactRow], candidate: Candidate, scope: Scope) -> b
         fact = row.fact
         if (fact.subject, fact.category, fact.key, fact.kind) != address:
             continue
-        alike = (
-            normalize_value(fact.value) == normalize_value(candidate.value)
-            if fact.kind == "attribute"
-            else normalize_value(fact.text) == normalize_value(candidate.text)
-        )
+        mine, told = (one.value if one.kind == "attribute" else one.text for one in (candidate, fact))
+        alike = normalize_value(told) == normalize_value(mine)
         if alike and any((e.conversation, e.seq) == (scope.conversation, candidate.seq) for e in fact.evidence):
             return True
     return False

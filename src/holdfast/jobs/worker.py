@@ -43,6 +43,8 @@ log = logging.getLogger("holdfast")
 
 _IDLE_SECONDS = 1.0
 _AT_ONCE_SECONDS = 0.25  # of work that is claimed together
+_AT_ONCE_WAIT_SECONDS = 2.0  # the longest that a caller waits for quick jobs of its user before its own is run
+_QUICK_SECONDS = 0.5
 _LET_GO_SECONDS = 0.5  # after which kept jobs that no thread has asked for are for other processes
 _MOST_AT_ONCE = 16
 # All kinds of jobs in the order of their cost: cheap and urgent work first.
@@ -125,6 +127,23 @@ def drain(
     return report
 
 
+def drain_at_once(queue: Queue, workers: Workers | None, kind: str, user: Scope, ahead_ms: int) -> DigestReport:
+    """
+    Run the jobs of a kind of one user now, for a caller who waits for what they give.
+
+    A user's jobs run one after another: where a thread is inside a quick one, this waits for it, two seconds at most.
+    """
+    until = time.monotonic() + _AT_ONCE_WAIT_SECONDS
+    while True:
+        busy = workers is not None and workers.holds_quick(user, kind)
+        report = drain(queue, kinds=(kind,), user=user, ahead_ms=ahead_ms)
+        if workers is None or report != DigestReport() or time.monotonic() > until:
+            return report
+        if not busy and not workers.holds_quick(user, kind):
+            return report
+        workers.wait_for(user, until)
+
+
 class Workers:
     """
     Background threads over one queue; they sleep until woken or until a job is due.
@@ -189,6 +208,17 @@ class Workers:
         """Whether a thread is inside a job, with *user* one of that user's."""
         whose = [(job.org, job.user, job.bot) for job in self._held.values()]
         return bool(whose) if user is None else user.user_key in whose
+
+    def holds_quick(self, user: Scope, kind: str) -> bool:
+        """Whether a thread is inside a user's job of that kind, or one that took little time lately."""
+        mine = [job.kind for job in (*self._held.values(),) if (job.org, job.user, job.bot) == user.user_key]
+        return any(one == kind or self._job_seconds.get(one, 0.0) < _QUICK_SECONDS for one in mine)
+
+    def wait_for(self, user: Scope, until: float) -> None:
+        """Wait until no thread is inside a job of a user, or until a time (``time.monotonic``)."""
+        with self._idle:
+            while self._holds(user) and (left := until - time.monotonic()) > 0:
+                self._idle.wait(left)
 
     def _ended(self, user: Scope | None) -> int:
         """Return how many jobs the threads have ended, with *user* those of that user and a few others."""

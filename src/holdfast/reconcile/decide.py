@@ -47,10 +47,7 @@ from .registry import Registry, Slot, normalize_value
 ARCHIVED = "archived"
 MERGED, UNMERGED, REBUILT = "merged", "unmerged", "rebuilt"
 NEVER_HELD = ("never_true", MERGED, UNMERGED, REBUILT)
-"""
-Why facts ended that count as if they had held at no time: a user said so, another row says it for them, or a
-later reading did not find them.
-"""
+"""Why facts ended as if never held: a user said so, another row says it, or a later reading did not find them."""
 
 _VERSIONED = expression(r"(.*[^\W\d_].*?) v?\d+(?:\.\d+)*")
 
@@ -70,9 +67,8 @@ class Decision:
     """
     The rows to write for one claim.
 
-    ``add`` is a new row (live or already history), ``updates`` are existing rows with new columns,
-    ``support`` names the existing fact that the evidence joins.  ``refused`` is set instead of all
-    of these when nothing is to be believed.
+    ``add`` is a new row (live or already history), ``updates`` are existing rows with new columns, ``support`` names
+    the existing fact that the evidence joins; ``refused`` is set instead when nothing is to be believed.
     """
 
     change: FactChange | None = None
@@ -99,6 +95,8 @@ def decide(
     refusal = registry.refusal(claim.candidate) if claim.candidate.kind == "attribute" else ""
     if refusal:
         return Decision(refused=refusal)
+    if registry.denies_one_of(claim.candidate):  # "never been vegan" says nothing against vegetarian
+        claim = replace(claim, candidate=replace(claim.candidate, op="retract", value=""))
     if claim.candidate.op == "retract":
         return _retract(claim, live, now_ms)
     slot = _slot(claim.candidate, registry)

@@ -71,7 +71,8 @@ class Category:
     """
     One category; ``exclusive`` means that it holds one live fact, whatever the key.
 
-    ``type`` and ``opposite`` are those of the keys that it does not list; ``listed`` names the keys that a model is shown.
+    ``type`` and ``opposite`` are those of the keys that it does not list; ``listed`` names the keys that a model is shown;
+    a key that begins with ``single_prefix`` holds one value.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Category:
     aliases: tuple[str, ...] = ()
     transient_days: float = TRANSIENT_DAYS
     listed: tuple[str, ...] = ()
+    single_prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +178,17 @@ class Registry:
                 return "exclusive"
             if key in known.keys:
                 return known.keys[key].cardinality
+            if known.single_prefix and key.startswith(known.single_prefix):
+                return "single"
         if join:
             return "single" if join == "replace" else "multi"
         return (known.cardinality if known else None) or "multi"
+
+    def denies_one_of(self, candidate: Candidate) -> bool:
+        """Whether a claim says only which of the exclusive facts of its category does not hold: ``vegan = false``."""
+        known = self.categories.get(candidate.category)
+        exclusive = known is not None and known.cardinality == "exclusive"
+        return exclusive and candidate.kind == "attribute" and candidate.value.casefold() in ("false", "no")
 
     def slot(self, category: str, key: str, value: str, join: str = "") -> Slot:
         """Return the address of a fact: the category alone, the key, or the key with its value."""
@@ -381,6 +391,7 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             _names(entry.get("aliases", ())),
             days or TRANSIENT_DAYS,
             _listed(entry.get("listed", ""), keys, name),
+            entry.get("single_prefix", ""),
         )
     return found
 

@@ -37,10 +37,10 @@ from ..second_look import (
     is_affirmation,
     is_hedged,
     neutral_terms,
-    numbers_said,
     patterns_for,
     question_of,
 )
+from ..slots import numbers_said
 from . import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 
 CATEGORY = "episode"

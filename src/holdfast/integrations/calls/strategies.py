@@ -34,7 +34,7 @@ from ...context.classic import Buffer, Facts, TokenBuffer, Window, check_message
 from ...context.material import Count, TokenMeter
 from ...context.turns import opening_messages
 from ...digest.answers import numbers_in, parse_rolling_summary
-from ...digest.second_look import numbers_said
+from ...digest.slots import numbers_said
 from ...digest.summarize import extend_rolling_summary
 from ...errors import BadInput, ConfigError
 from ...ingest.redact import mask_messages
