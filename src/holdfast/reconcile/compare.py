@@ -415,6 +415,9 @@ def preferred(value: str) -> tuple[str, str]:
     return parts[0], parts[1] if len(parts) > 1 else ""
 
 
+_NOT_THINGS = FILLERS | NEGATIONS | _HAD | MARK_OF.keys()
+
+
 @lru_cache(maxsize=4096)
 def same_thing(one: str, other: str) -> bool:
     """Whether two values name the same thing, in whatever number and however it is had: "drinking tea", "tea"."""
@@ -425,9 +428,10 @@ def same_thing(one: str, other: str) -> bool:
     return bool(stems(one)) and stems(one) == stems(other)
 
 
+@lru_cache(maxsize=4096)
 def thing_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a value or sentence is about, without how it is said or denied."""
-    words = [word for word in all_words(text) if word not in FILLERS | NEGATIONS | _HAD and word not in MARK_OF]
+    words = [word for word in all_words(text) if word not in _NOT_THINGS]
     return frozenset((terms(word, "en")[:1] or [word])[0] for word in words)
 
 

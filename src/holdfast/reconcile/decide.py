@@ -710,7 +710,7 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
     if not (comparable(text) and comparable(old)):
         return False
     a, b = sense(text), sense(old)
-    if marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
+    if a.marks != b.marks and marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
         return False
     if not b.negated and "time:past" not in b.marks and (_says_moved(text, old) or placed_elsewhere(text, old)):
         return True
@@ -726,9 +726,9 @@ def _negates(a: Sense, b: Sense) -> bool:
 
 def _other_number(text: str, a: Sense, old: str, b: Sense) -> bool:
     """ "I have three cats" after "I have two cats"; "I work until 3:30" after "until 4:30"."""
-    same_else = _but_numbers(a) == _but_numbers(b) and a.names == b.names and a.negated == b.negated
     one_each = len(a.numbers) == len(b.numbers) == 1 and a.numbers != b.numbers
-    return same_else and one_each and _states_number(text) and _states_number(old)
+    same_else = one_each and a.names == b.names and a.negated == b.negated and _but_numbers(a) == _but_numbers(b)
+    return same_else and _states_number(text) and _states_number(old)
 
 
 def _but_numbers(a: Sense) -> list[str]:
@@ -765,8 +765,7 @@ _PUT = "keep keeps store stores send sends ship ships go goes live lives run run
 
 def _says_moved(text: str, old: str) -> bool:
     """ "We moved logs to Elastic" after "Logs in Loki"."""
-    moved, placed = _MOVED.search(text), _PLACED.search(old)
-    if moved is None or placed is None:
+    if (moved := _MOVED.search(text)) is None or (placed := _PLACED.search(old)) is None:
         return False
     verbs = thing_stems(" ".join(_PUT))
     what = thing_stems(moved["what"]) - verbs
@@ -776,8 +775,8 @@ def _says_moved(text: str, old: str) -> bool:
 
 def _says_switched(text: str, b: Sense) -> bool:
     """ "We switched from PostgreSQL to MySQL" after "I use PostgreSQL"."""
-    found = _SWITCH.search(text)
-    if found is None or b.negated or "time:past" in b.marks:
+    found = None if b.negated or "time:past" in b.marks else _SWITCH.search(text)
+    if found is None:
         return False
     before, after = set(sense(found["old"]).words), set(sense(found["new"]).words)
     moves = found["verb"].casefold() in ("moved", "relocated", "went")
