@@ -149,7 +149,7 @@ class Corrections:
             return before
         words = given.text or address_in_words(given.category, given.key, given.value)
         content = with_aliases(words, given.aliases)
-        at_ms = _after(view.of_owner(owner).all_facts_in(subject, given.category), now_ms)
+        at_ms = max(now_ms, view.of_owner(owner).last_stated_in(subject, given.category) + 1)  # by hand comes last
         at_ms = at_ms if given.at_ms is None else min(given.at_ms, at_ms)
         message = self._store_message(view, subject, content, at_ms, given)
         quotes = self._quotes(view, subject, given)
@@ -789,11 +789,6 @@ def _candidate(row: FactRow) -> Candidate:
 def _evidence(message: Message, subject: str) -> Evidence:
     words = message.content
     return Evidence(BY_HAND_CONVERSATION, message.seq, message.role, words, 0, len(words), message.at, subject)
-
-
-def _after(rows: Sequence[FactRow], now_ms: int) -> int:
-    """Return now, or the moment after the latest statement there: a fact by hand comes last."""
-    return max([now_ms, *(row.stated_at + 1 for row in rows)])
 
 
 def _ms(message: Message) -> int:

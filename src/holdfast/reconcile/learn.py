@@ -112,7 +112,7 @@ def learn(
             continue
         if claim.candidate.kind == "statement" and _is_episode(believed_now, claim.candidate):
             continue
-        ever = [as_active(row) for row in view.all_facts_in(claim.candidate.subject, claim.candidate.category)]
+        ever = _all_beside(view, claim.candidate)
         live = [row for row in ever if row.fact.live]
         past = [row for row in ever if not row.fact.live]
         decision = decide(claim, live, past, registry, fact_id=new_id(), now_ms=now_ms)
@@ -136,6 +136,18 @@ def learn(
         if decision.change is not None:
             changes.append(decision.change)
     return changes
+
+
+def _all_beside(view: WriteView, candidate: Candidate) -> list[FactRow]:
+    """Return the live and past facts of the subject and category of a claim; of other sentences than its own without quotes."""
+    whole = candidate.kind == "attribute"
+    rows = view.all_facts_in(candidate.subject, candidate.category, evidence=whole)
+    if not whole:
+        said = normalize_value(candidate.text)
+        rows = [
+            view.with_quotes(row) if said in (row.slot_value, normalize_value(row.fact.text)) else row for row in rows
+        ]
+    return [as_active(row) for row in rows]
 
 
 def hold_back(view: WriteView, claims: Sequence[Claim], registry: Registry, now_ms: int) -> list[Claim]:
@@ -192,31 +204,42 @@ def _owned(decision: Decision, owner: FactOwner) -> Decision:
 
 
 class _LiveFacts:
-    """The user's live facts, without their quotes, during one write: read once, then changed with each decision."""
+    """
+    The user's live facts, without their quotes, during one write: read once, then changed with each decision.
+
+    Each kind is read when it is asked for: most of a large memory are sentences, which few claims ask for.
+    """
 
     def __init__(self, view: ReadView) -> None:
         self._view = view
-        self._rows: dict[str, FactRow] | None = None
+        self._rows: dict[FactKind, dict[str, FactRow]] = {}
+        self._late: dict[str, None] = {}
 
     def of(self, *kinds: FactKind) -> list[FactRow]:
-        """Return the facts of some kinds."""
-        if self._rows is None:
-            self._rows = {row.fact.id: row for row in self._view.at(None, None).facts(evidence=False)}
-        return [row for row in self._rows.values() if row.fact.kind in kinds]
+        """Return the facts of some kinds, one kind after the other."""
+        for kind in kinds:
+            if kind not in self._rows:
+                found = self._view.at(None, None).facts(kind=kind, evidence=False)
+                rows = self._rows[kind] = {row.fact.id: row for row in found}
+                for fact_id in filter(rows.__contains__, self._late):
+                    rows[fact_id] = rows.pop(fact_id)  # what came since the first reading is last, as if read then
+        return [row for kind in kinds for row in self._rows[kind].values()]
 
     def follow(self, decision: Decision) -> None:
         """Change the facts as a decision that was carried out did."""
-        if self._rows is None:
-            return
         for row in (*decision.updates, *([decision.add] if decision.add is not None else [])):
-            if row.fact.live:
-                self._rows[row.fact.id] = row
+            rows = self._rows.get(row.fact.kind)
+            if rows is None:
+                if self._rows and row.fact.live and not row.doc:
+                    self._late[row.fact.id] = None
+            elif row.fact.live:
+                rows[row.fact.id] = row
             else:
-                self._rows.pop(row.fact.id, None)
+                rows.pop(row.fact.id, None)
 
     def forget(self) -> None:
         """Read the facts anew next time."""
-        self._rows = None
+        self._rows, self._late = {}, {}
 
 
 _OF_ONESELF = expression(
@@ -521,15 +544,16 @@ def _match(
             addresses=hints.addresses,
         )
         if not meeting.parted:
-            return believed, meeting
-        for whole in meeting.parted:
+            again = None if meeting.again is None else view.with_quotes(meeting.again)
+            return believed, replace(meeting, again=again, ends=tuple(map(view.with_quotes, meeting.ends)))
+        for whole in map(view.with_quotes, meeting.parted):
             split_fact(view, whole, now_ms)
             live.forget()
 
 
 def _active_sentences(view: WriteView, subject: str) -> list[ActiveSentence]:
-    """Return the sentences about *subject* with the fact that holds each; a merged one comes with its whole."""
-    rows = {row.fact.id: as_active(row) for row in view.at(None, None).statements(subject)}
+    """Return the sentences about *subject* with the fact that holds each, without quotes; a merged one comes with its whole."""
+    rows = {row.fact.id: as_active(row) for row in view.at(None, None).statements(subject, evidence=False)}
     found = []
     for row in rows.values():
         stands = rows.get(row.fact.superseded_by or "") if row.fact.ended_because == MERGED else row

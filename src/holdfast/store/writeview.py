@@ -245,9 +245,14 @@ class WriteView(ReadView):
         """Return the active facts of one subject and category, whatever the scope's subject is, by (key, value)."""
         return self._facts_with_evidence(self._run("facts_in", about=subject, category=category, **self._owners()))
 
-    def all_facts_in(self, subject: str, category: str) -> list[FactRow]:
+    def all_facts_in(self, subject: str, category: str, *, evidence: bool = True) -> list[FactRow]:
         """Live and past facts of one subject and category, whatever the scope's subject is."""
-        return self._facts_with_evidence(self._run("all_facts_in", about=subject, category=category, **self._owners()))
+        found = self._run("all_facts_in", about=subject, category=category, **self._owners())
+        return self._facts_with_evidence(found) if evidence else [rows.fact(row, {}) for row in found]
+
+    def last_stated_in(self, subject: str, category: str) -> int:
+        """Return when the latest live or past fact of one subject and category was stated; 0 for none."""
+        return int(self._run("last_stated_in", about=subject, category=category, **self._owners())[0][0] or 0)
 
     def add_fact(self, row: FactRow) -> None:
         """Insert a fact with its evidence; raises ``Conflict`` when its live address is taken."""

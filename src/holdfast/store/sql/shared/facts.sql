@@ -127,6 +127,13 @@ SELECT subject, id, kind, category, key, value, text, slot_key, slot_value, card
    AND subject = :about AND category = :category
  ORDER BY valid_from, recorded_at, id;
 
+-- name: last_stated_in
+SELECT MAX(stated_at)
+  FROM fact
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND (:every = 1 OR (home = :owner_home AND only_in = :owner) OR (:common = 1 AND only_in = ''))
+   AND subject = :about AND category = :category;
+
 -- name: expired
 -- Believed facts, of any subject, whose own words set an end that has passed.
 SELECT id
