@@ -525,7 +525,7 @@ class User:
         return self._engine.clear_facts(self._scope)
 
     def erase(self) -> ErasureReceipt:
-        """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
+        """Erase everything that is held; a pause, an opt-out, and categories that are never remembered stay in force."""
         return self._engine.erase(self._scope)
 
     def pause(self) -> None:

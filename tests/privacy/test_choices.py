@@ -220,3 +220,18 @@ def test_a_paused_subject_is_not_shown_in_a_general_conversation():
         asked = memory.conversation("c", user="ana").context("What may Rex eat?")
         assert "chicken" not in asked.section("facts").text
         assert "chicken" not in memory.user("ana").profile().text
+
+
+def test_a_category_that_is_never_remembered_stays_so_when_everything_is_erased():
+    with Memory(embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        ana.never_remember("health")
+        ana.never_remember("my ex husband")
+        chat.record("I live in Porto.", "Noted.")
+
+        receipt = ana.erase()
+        chat.record("I have asthma.", "Noted.")
+
+        assert ana.status().never == ("health",)
+        assert ana.facts() == []
+        assert receipt.rows["topics"] == 1

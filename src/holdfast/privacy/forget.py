@@ -216,15 +216,16 @@ def _blank_echoes(view: ReadView, messages: Messages, place: Place, seq: int, va
 
 
 def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
-    """Erase everything about a user, or about one subject; a pause or an opt-out stays."""
+    """Erase everything about a user, or about one subject; a pause, an opt-out and blocked categories stay."""
     if scope.subject is not None:
         return _erase_subject(eraser, scope)
 
     def work(view: WriteView) -> Removed:
-        removed = Removed()
+        removed, categories = Removed(), eraser.reader.registry.categories
+        stays = [(subject, topic) for subject, topic in view.blocked_topics() if not subject and topic in categories]
         for table, number in view.count_rows().items():
             if table in TABLES:
-                removed.count(TABLES[table], number)
+                removed.count(TABLES[table], number - (len(stays) if table == "blocked_topic" else 0))
         for row in view.conversations():
             found = view.at(row.subject, row.conversation).messages(limit=SAMPLED_MESSAGES)
             removed.texts += [message.content for message in found]
@@ -234,6 +235,8 @@ def erase_user(eraser: Eraser, scope: Scope) -> ErasureReceipt:
             record_erased(view, [ErasedItem(view.scope, USER)], eraser.now_ms())
         if removed.rows or view.user() != UserRow():  # otherwise the user is unknown
             view.remove_user()
+        for subject, topic in stays:
+            view.set_blocked_topic(subject, topic, blocked=True, now_ms=eraser.now_ms())
         return removed
 
     removed = eraser.store.write(scope, work)

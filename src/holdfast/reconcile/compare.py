@@ -409,6 +409,19 @@ def name_thing(value: str) -> str:
     return " ".join(word for word in all_words(value) if word not in _HAD | _WHEN and not word[0].isdigit())
 
 
+def differ_in_number(one: str, other: str) -> bool:
+    """Whether two values are the same but for their one number: "lose 10 kg", "lose 8 kg by June"."""
+    mine, theirs = (_ONE_NUMBER.findall(value) for value in (one, other))
+    if len(mine) != 1 or len(theirs) != 1 or mine == theirs:
+        return False
+    alike = [_BY_WHEN.sub("", _ONE_NUMBER.sub("#", value)).casefold().strip(" .") for value in (one, other)]
+    return alike[0] == alike[1] and any(word.isalpha() for word in alike[0].split())
+
+
+_ONE_NUMBER = expression(r"\d+(?:[.,]\d+)?")
+_BY_WHEN = expression(r"\s(?:by|until|before|this|next|in) \w[\w ]{0,20}$")
+
+
 def preferred(value: str) -> tuple[str, str]:
     """Return what is preferred and over what: "tea" and "coffee" of "tea over coffee"."""
     parts = _OVER.split(value, maxsplit=1)

@@ -135,6 +135,7 @@ class Registry:
         kind = self._type(category, key)
         value = _BOOLS.get(candidate.value.casefold(), candidate.value) if kind == "bool" else candidate.value
         value = as_number(as_amount(value)) if kind in ("number", "money") else value
+        value = _without_currency(value, key) if kind == "number" and category == "budget" else value
         moved = replace(candidate, category=category, key=key, value=value)
         respelled = fold_name(candidate.category), folded
         if by_hand and (fold_name(category), fold_name(key)) != respelled:
@@ -250,7 +251,8 @@ class Registry:
         if not candidate.value.strip():
             return "no-value: an attribute needs a value"
         if key is None:
-            return ""
+            amount = candidate.category == "budget" and _LIMIT.fullmatch(candidate.key) is not None
+            return _type_error("number", candidate.value.strip()) if amount else ""
         return _type_error(key.type, candidate.value.strip())
 
 
@@ -287,6 +289,21 @@ def as_amount(value: str) -> str:
     if found is None:
         return value
     return f"{found[1]}{float(found[2].replace(',', '.')) * 1000:.2f}".rstrip("0").rstrip(".") + found[3]
+
+
+_LIMIT = expression(r"max_([a-z]{3})")
+_SIGNS = {"usd": "$", "eur": "€", "gbp": "£", "jpy": "¥", "cny": "¥", "krw": "₩", "inr": "₹"}
+
+
+def _without_currency(value: str, key: str) -> str:
+    """Return the figures of an amount in the currency that its key names: ``3000`` of "$3,000" and "3000 USD"."""
+    limit = _LIMIT.fullmatch(key)
+    if limit is None:
+        return value
+    plain = re.sub(
+        rf"^\s*[$€£¥₩₹]\s*|\s*(?:[$€£¥₩₹]|{limit[1]}|dollars?|euros?|pounds)\s*$", "", value, flags=re.IGNORECASE
+    )
+    return re.sub(r"(?<=\d)[,' ](?=\d{3}(?!\d))", "", plain)
 
 
 def as_number(value: str) -> str:

@@ -260,7 +260,7 @@ def import_into(request: Request, user: UserDep, body: dict[str, Any]) -> Respon
 
 @table.add("DELETE", ONE, WHOLE_USER, door=User.erase, repeatable=True)
 def user_erase(user: UserDep) -> ErasureReceipt:
-    """Erase everything that is held; only a pause or an opt-out stays in force."""
+    """Erase everything that is held; a pause, an opt-out, and categories that are never remembered stay in force."""
     return user.erase()
 
 

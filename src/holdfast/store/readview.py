@@ -191,6 +191,12 @@ class ReadView:
         evidence = self._evidence_of(found)
         return [rows.fact(row, evidence) for row in found]
 
+    def with_quotes(self, row: FactRow) -> FactRow:
+        """Return a fact that was read without its quotes with them."""
+        key = (row.fact.subject, row.fact.id)
+        found = rows.evidence_by_fact(self._driver.many("evidence_of", [(*self._head, *key)]))
+        return replace(row, fact=replace(row.fact, evidence=found.get(key, ())))
+
     def facts(
         self,
         *,
@@ -291,13 +297,14 @@ class ReadView:
         """Count the statements and episodes ever learned of the user, of all subjects."""
         return int(self._run("count_statements")[0][0])
 
-    def statements(self, subject: str) -> list[FactRow]:
+    def statements(self, subject: str, *, evidence: bool = True) -> list[FactRow]:
         """
         Return statements about *subject* that the scope may see, active or merged into another, by document number.
 
-        Live, archived and merged ones, with their quotes.
+        Live, archived and merged ones, with their quotes; with ``evidence=False`` without them.
         """
-        return self._facts_with_evidence(self._run("statements", about=subject, **self._visible()))
+        found = self._run("statements", about=subject, **self._visible())
+        return self._facts_with_evidence(found) if evidence else [rows.fact(row, {}) for row in found]
 
     def uses(self, fact_ids: Sequence[str]) -> list[UseRow]:
         """Return how often and when the facts among *fact_ids* were used; missing ones are left out."""

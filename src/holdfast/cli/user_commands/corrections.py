@@ -400,7 +400,8 @@ def erase(
 
     It shows what will be erased and asks you to type the name. The receipt says how far it is gone:
     E2 when the bytes of the file were searched and hold no trace, E1 when the rows are deleted and
-    the bytes could not be checked. A pause or an opt-out stays in force.
+    the bytes could not be checked. A pause, an opt-out, and categories that are never remembered
+    stay in force; topics in the user's own words are erased.
 
     \b
     Examples:
