@@ -1147,7 +1147,7 @@ class AsyncUser:
         return await asyncio.to_thread(self._sync.clear)
 
     async def erase(self) -> ErasureReceipt:
-        """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
+        """Erase everything that is held; a pause, an opt-out, and categories that are never remembered stay in force."""
         return await asyncio.to_thread(self._sync.erase)
 
     async def pause(self) -> None:

@@ -37,7 +37,7 @@ def test_a_turn_that_was_taken_back_says_so(memory):
         ana.never_true(fact.id)
 
     (hit,) = ana.search("dog named Rex", kinds=("message",), limit=1)
-    assert hit.replaced_by == "nothing, it was taken back"
+    assert hit.replaced_by == "never true"
 
 
 def test_a_turn_that_was_corrected_says_what_held_instead(memory):

@@ -1117,7 +1117,7 @@ class User:
         return self._wire.send(self._scope.call("DELETE", "/facts", ErasureReceipt, again=True))
 
     def erase(self) -> ErasureReceipt:
-        """Erase everything that is held; only a pause or an opt-out stays, so that it goes on to hold."""
+        """Erase everything that is held; a pause, an opt-out, and categories that are never remembered stay in force."""
         return self._wire.send(self._scope.call("DELETE", "", ErasureReceipt, again=True))
 
     def pause(self) -> None:

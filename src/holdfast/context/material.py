@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from ..scope import SELF
 from ..text import dataclass, expression
-from ..text.render import render_line
+from ..text.render import change_note, render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..types import Fact, Hit, Message, Summary, TurnKey
 from .result import ContextSource
@@ -261,7 +261,7 @@ def hit_item(hit: Hit, replaced_by: str | None) -> Item:
     head += [hit.speaker] if hit.speaker and hit.kind == "message" else []
     head += ["earlier conversation"] if hit.kind == "summary" else []
     said = f"{' '.join(head)}: {text}" if head else text
-    note = f" (later replaced by: {replaced_by})" if replaced_by else ""
+    note = f" ({change_note(replaced_by)})" if replaced_by else ""
     seq = 0 if hit.kind == "fact" else hit.seq
     source = ContextSource("recalled", hit.kind, hit.id, hit.conversation, seq, seq)
     if hit.kind != "message" or not hit.at or not hit.speaker:

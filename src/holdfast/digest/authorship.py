@@ -588,7 +588,7 @@ def _pointed_back(text: str) -> Iterator[Span]:
     spans = split_sentences(body[-2000:])
     if len(spans) > 1 and BLANK not in body:
         start = len(body) - len(body[-2000:]) + spans[-1].start
-        if _BACK_STRICT.match(body[start:]):
+        if _BACK_STRICT.match(body[start:]) or _IN_PRACTICE.fullmatch(body[start:]):
             yield body.rfind("\n", 0, start) + 1, start
 
 
@@ -608,6 +608,13 @@ _BACK_STRICT = expression(
     r"(?:please |pls |can you |could you |now |bitte )*(?:translate|proof-?read|rephrase|paraphrase|reword|übersetze?|traduce|tradui[st])\s(?:please |bitte )?(?:this|that|it|the above|das|esto|eso|ça|ceci|-la|-le)\b",
     re.IGNORECASE,
 )
+# Who learns a language asks whether a sentence is right; what it says need not be so.
+_IN_PRACTICE = expression(
+    r"\W*(?:correct|korrekt|richtig|¿?correcto|c'est correct|did i (?:say|write|spell) (?:that|this|it) (?:right|correctly)|"
+    r"(?:is|was) my (?:\w+ )?(?:sentence|grammar|spelling|pronunciation|german|english|spanish|french|italian|portuguese|japanese|korean|chinese) (?:ok|okay|right|correct|good)|"
+    r"ist (?:mein satz|der satz|die grammatik|mein deutsch) (?:so )?(?:richtig|korrekt)|stimmt (?:der satz|die grammatik)(?: so)?|está bien escrito)\W*",
+    re.IGNORECASE,
+)
 _FOLLOWING = expression(
     r"(?:^\W*(?:is|are|does|do) (?:this|the following|these) (?:\w+ )?(?:sentences?|phrases?|text|lines?|paragraph|statements?|wording)\b(?=[^.!?\n]{0,60}\?)|\bthe following (?:is|was|comes) (?:from|by|taken from|an? \w+ (?:from|by))\b)[^.!?:\n]{0,60}[.!?:]\s+|"
     r"\b(?:(?:the|these) following (?:\w+ ){0,2}?(?:text|sentences?|statements?|story|dialogue|paragraph|passage|message|poem|quote|questions?|lines?)\b|here(?:'s| is) what (?!i\b|you\b|we\b)[\w' -]{2,60}\b(?:says?|said|writes?|wrote|thinks?|told|posted)\b)[^.!?:\n]{0,60}[.!?:]\s+",
@@ -624,7 +631,7 @@ def _following(text: str) -> Iterator[Span]:
 _DIRECT = expression(
     r"^[ \t]*(?:bio|about|profile): (?-i:[A-Z][a-z]+ [A-Z][a-z]+)[.,][^\n]*|^[ \t]*(?:e\.g\.|z\.b\.|p\. ?ej\.) [^\n]*|"
     r"(?:^|[.!?,]\s+|\b(?:please|can you|could you|to|help me)\s+)(?:translate|how (?:do|would|can) (?:you|i|we|one) (?:say|write|spell|pronounce|sign)|conjugate|repeat(?: after me)?|type|pronounce)\s+"
-    r"(?:(?:in|into|to) \w+[,:]?\s+)?(?=(?:the (?:sentence|phrase|words?)\b|i\b|i'|my\b|we\b|our\b))[^.!?\n]*",
+    r"(?:(?:in|into|to) \w+[,:]?\s+)?(?=[\"“„«‘']?(?:the (?:sentence|phrase|words?)\b|i\b|i'|my\b|we\b|our\b))[^.!?\n]*",
     re.IGNORECASE | re.MULTILINE,
 )
 _BOTH_PLAY = expression(

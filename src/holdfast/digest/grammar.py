@@ -592,9 +592,11 @@ def correction(code: str) -> re.Pattern[str]:
     rules = load_language(code)
     assert rules is not None  # the caller found it
     cue, meant = (spelled(rules.ended[name], {}) for name in ("cue", "meant"))
-    start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
+    start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well|no|nein|nee|non|não)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
     if "instead" in rules.ended:
-        start = rf"^\W*(?:{cue}\W*)*(?:{spelled(rules.ended['instead'], {})}\W*)+"
+        number = "|".join((r"\d+(?:[.,]\d+)?", *map(re.escape, rules.numbers)))  # "quatsch, 35!"
+        said = rf"^\W*(?:{cue}\W*)*(?:{spelled(rules.ended['instead'], {})}\W*)+"
+        start = rf"(?:{said}|{start}(?=(?:{number})\W*$))"
     tail = r"(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
     return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
 
@@ -657,6 +659,14 @@ def spelled(template: str, macros: Mapping[str, str]) -> str:
         source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
     return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)
 
+
+NEXT_VERB = expression(
+    r"(?i)\b(?:and|but|y|pero|und|aber|et|mais|e|ma|mas)\s+(?:i\s+|we\s+|ich\s+|j['’]|yo\s+|also\s+|now\s+)?"
+    r"(?:have|has|am|is|was|live|lived|living|work|worked|working|play|played|playing|study|studied|studying|speak|learn|learning|been|go|went|started|moved|drive|own|"
+    r"take|took|got|vivo|trabajo|estudio|tengo|soy|estoy|juego|aprendo|hablo|wohne|arbeite|lerne|studiere|habe|bin|spiele|lebe|spreche|nehme|"
+    r"habite|travaille|vis|suis|ai|étudie|joue|apprends|lavoro|sono|ho|moro|trabalho|tenho|sou)\b"
+)
+"""A further statement in the same sentence: a time behind it is not the first one's."""
 
 THIRD = {"have": "has", "do": "does", "go": "goes", "am": "is", "are": "is", "were": "was", "dont": "does not"}
 _THEM = {

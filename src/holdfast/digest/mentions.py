@@ -516,8 +516,22 @@ class Mentions:
                     found.append((own.start(), meant))
         if found:
             self.last = max(found, key=lambda item: item[0])[1]
+            if self._names_anothers(sentence):
+                self.last = None  # "Ana lives with her dog Rex. He's 5": he is not Ana
+
+    def _names_anothers(self, sentence: str) -> bool:
+        """Whether a sentence names the animal or relative of one who is spoken of: "her dog Rex"."""
+        return self._relations is not None and any(
+            (relation := self._relations.one.match(sentence, owner.end())) is not None
+            and _NAME_NEXT.match(sentence, relation.end())
+            for owner in _THEIR.finditer(sentence)
+        )
 
 
+_THEIR = expression(
+    r"\b(?:his|her|their|ihre?[mnrs]?|seine?[mnrs]?|sus?|son|sa|ses|il suo|la sua|seu|sua) ", re.IGNORECASE
+)
+_NAME_NEXT = expression(r",? (?:named |called |namens )?[A-ZÀ-Þ][\w-]+")
 # Somebody without a name beside the one who has one: "she" may be either.
 _ANOTHER = expression(
     r"\b(?:another|others?|someone|somebody|andere[rnsm]?|otr[oa]s?|autres?|altr[oiae]|outr[oa]s?|people|wom[ae]n|m[ae]n|girls?|boys?|lady|guys?|friends?|"

@@ -35,7 +35,7 @@ from .grammar import (
 from .mentions import subject_name, without_owner
 from .rules import FACT_SOURCE, sentence_times
 from .second_look import KnownValue
-from .slots import is_no_dose, read_at
+from .slots import amounts_in_words, is_no_dose, read_at
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -53,6 +53,7 @@ _NO_VALUE = frozenset(
     "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )
 
+_UNIT = expression(r"([$€£¥]?)\d+(?:[.,]\d+)?((?: ?[^\W\d][\w%/-]*)*| ?[%€$£])")
 _PARTS = frozenset("type stage grade phase level class version".split())
 _MYSELF = frozenset("me myself mine ich mich mir yo mí mi moi io eu mim".split())
 
@@ -251,6 +252,11 @@ def _put_right(
 ) -> Iterator[Candidate]:
     """Yield the right value, and the end of the wrong one; what is known of a subject goes on under its right name."""
     value = reading.text[slice(*new)].strip(" .,;!'’")
+    unit = _UNIT.fullmatch(one.value)
+    if unit is not None:  # "17.5 kg", "sorry, I meant 15.7"
+        number = next(iter(amounts_in_words(value)), None) if not _NUMBER.search(value) else None
+        value = str(number) if number is not None else value
+        value = unit[1] + value + unit[2] if _NUMBER.fullmatch(value) else value
     diet = reading.rules.lexicons.get("diet") if one.category == "dietary" else None
     if diet is not None:
         right = diet.lookup(value)
@@ -286,6 +292,8 @@ def _value_like(reading: Reading, one: KnownValue, start: int) -> Span | None:
 def _fits(one: KnownValue, new: str) -> bool:
     """Whether words can be another value of the kind of a known one: a name for a name, a number for a number."""
     new = new.strip(" .,;!'’")
+    if one.value.isdigit() and " " not in new and (said := amounts_in_words(new)):
+        return one.value not in map(str, said)  # "two. No, sorry, three"
     words = new.casefold().split()
     if (
         not words

@@ -790,7 +790,7 @@ def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = F
 
 
 def _one_clause(between: str) -> bool:
-    return not any(mark in between for mark in ",;:.!?()")
+    return not any(mark in between for mark in ",;:.!?()") and grammar.NEXT_VERB.search(between) is None
 
 
 def _ms(at: datetime) -> float:

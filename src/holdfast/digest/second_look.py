@@ -678,6 +678,8 @@ class KnownValue:
             verb = plain[1].lower()
             doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb.removesuffix("e")
             found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
+        if self.key in ("works_at", "studies_at") and " " in words and (rest := words.partition(" ")[2])[:1].isupper():
+            found.append(rest)  # "La Fe" of "Hospital La Fe"
         if (self.category in _BRANDS or self.key == "lives_with") and " " in words:  # "girlfriend Noor"
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
         last = words.rpartition(" ")[2]

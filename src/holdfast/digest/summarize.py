@@ -13,6 +13,7 @@ changes, because people say "yesterday".  Tools are named, their results are not
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -207,7 +208,10 @@ def with_full_stop(text: str) -> str:
     """Return *text* with a full stop unless it has an ending."""
     if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
         return text
-    return text + ("。" if ord(text[-1]) >= _WIDE_START and not "\uac00" <= text[-1] <= "\ud7af" else ".")
+    last = text[-1]
+    if unicodedata.category(last) in ("So", "Sk", "Mn", "Cf"):
+        return f"{text}."  # no full stop of Chinese after an emoji
+    return text + ("。" if ord(last) >= _WIDE_START and not "\uac00" <= last <= "\ud7af" else ".")
 
 
 def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> list[str]:

@@ -22,6 +22,7 @@ from ..reports import Ranked
 from ..scope import SELF
 from ..store import ConsentRow, DocRow, FactRow, ReadView, effective_consent
 from ..text import NDArray, dataclass, np
+from ..text.render import NEVER, NO_LONGER
 from ..text.sentences import says_replaced, without_sentences
 from ..text.terms import terms
 from ..types import Fact, Hit, HitKind, StoryLine, Summary, TurnKey
@@ -666,9 +667,6 @@ def without_expired(view: ReadView, hits: Sequence[Hit], now_ms: int) -> list[Hi
     return [hit for hit in hits if hit.kind != "fact" or holds(hit)]
 
 
-TAKEN_BACK = "nothing, it was taken back"
-
-
 def with_replacements(view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
     """*hits*, and on turns that once stated what is not believed any more what replaced it."""
     said = {(hit.subject, hit.conversation, hit.seq): hit.text for hit in hits if hit.kind == "message"}
@@ -795,4 +793,4 @@ def _replacement(
         return ""
     if newest.live:
         return newest.text if replaced and newest.text != row.fact.text else ""
-    return TAKEN_BACK if newest.ended_because in ("retracted", "never_true") else ""
+    return {"retracted": NO_LONGER, "never_true": NEVER}.get(newest.ended_because, "")

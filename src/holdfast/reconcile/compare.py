@@ -409,7 +409,13 @@ def name_thing(value: str) -> str:
     return " ".join(word for word in all_words(value) if word not in _HAD | _WHEN and not word[0].isdigit())
 
 
-def differ_in_number(one: str, other: str) -> bool:
+def renews(candidate: Candidate, known: str, *, placed: bool) -> bool:
+    """Whether a claim takes the place of a known value of its set: it says more of the same, or another number of a goal."""
+    another = candidate.category == "goal" and _differ_in_number(candidate.value, known)
+    return another or specifies(candidate.value, known, placed=placed)
+
+
+def _differ_in_number(one: str, other: str) -> bool:
     """Whether two values are the same but for their one number: "lose 10 kg", "lose 8 kg by June"."""
     mine, theirs = (_ONE_NUMBER.findall(value) for value in (one, other))
     if len(mine) != 1 or len(theirs) != 1 or mine == theirs:

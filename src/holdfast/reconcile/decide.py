@@ -27,13 +27,13 @@ from .compare import (
     Sense,
     all_words,
     comparable,
-    differ_in_number,
     disagreement,
     in_first_person,
     is_dated_result,
     marks_in_group,
     name_thing,
     preferred,
+    renews,
     restates,
     same_thing,
     same_words,
@@ -166,16 +166,7 @@ def _same_with_more(claim: Claim, new: FactRow, live: Sequence[FactRow], now_ms:
     fuller = [row for row in here if specifies(row.fact.value, candidate.value, placed=placed)]
     if len(fuller) == 1:
         return confirm(claim, fuller[0])
-    goal = candidate.category == "goal"
-    less = [
-        row
-        for row in here
-        if is_later(claim, row)
-        and (
-            specifies(candidate.value, row.fact.value, placed=placed)
-            or (goal and differ_in_number(candidate.value, row.fact.value))
-        )
-    ]
+    less = [row for row in here if renews(candidate, row.fact.value, placed=placed) and is_later(claim, row)]
     if not less or fuller:
         return None
     ended = tuple(

@@ -143,6 +143,14 @@ _AFTER_CONSONANT = {
 }
 
 
+NO_LONGER, NEVER = "no longer true", "never true"
+
+
+def change_note(since: str) -> str:
+    """Return what is said beside a turn whose statement is not believed any more: what took its place, or that nothing did."""
+    return since if since in (NO_LONGER, NEVER) else f"later replaced by: {since}"
+
+
 def well_formed(text: str) -> str:
     """Return a sentence with the article or particles that its words take: "Works as a nurse.", "커피를 좋아한다."."""
     if "(" in text or text.endswith(("다.", "함.")):
@@ -168,6 +176,8 @@ def _with_article(text: str) -> str:
         return f"Was born in {text[12:]}"
     if text.startswith("Is a ") and _VOWEL.match(text[5:]):
         return f"Is an {text[5:]}"  # "Is an old labrador."
+    if text.startswith("Owns a ") and _VOWEL.match(text[7:]):
+        return f"Owns an {text[7:]}"
     if not text.startswith(("Works as ", "Has a ")):
         return text
     kind, _, rest = text.partition(" as " if text.startswith("Works as ") else " a ")

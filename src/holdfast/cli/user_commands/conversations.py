@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...errors import NotFound
+from ...text.render import change_note
 from ...types import Hit, Message, Summary
 from ..lookup import all_users, conversation_names, find_conversation, load_messages, suggest_users
 from ..options import (
@@ -273,7 +274,7 @@ def _show_hit(screen: Screen, rank: int, hit: Hit) -> None:
     shown = text if len(text) <= TEXT_SHOWN else text[: TEXT_SHOWN - 1] + "…"
     screen.paragraph(speaker + shown, indent=4)
     if hit.replaced_by:
-        screen.paragraph(f"later replaced by: {one_line(hit.replaced_by)}", indent=4)
+        screen.paragraph(change_note(one_line(hit.replaced_by)), indent=4)
     if hit.parts:
         parts = sorted(hit.parts.items(), key=lambda item: -item[1])
         screen.paragraph(
