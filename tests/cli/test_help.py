@@ -100,3 +100,10 @@ def test_the_commands_in_the_general_help_exist(holdfast: Holdfast) -> None:
 
     assert used
     assert set(used) <= set(NAMES)
+
+
+def test_an_option_before_the_command_is_told_where_it_belongs(holdfast: Holdfast) -> None:
+    run = holdfast("--store", "other.db", "facts")
+
+    assert run.code == 2
+    assert "holdfast facts --store" in run.err

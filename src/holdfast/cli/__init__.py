@@ -41,6 +41,9 @@ SECRET_NAMES = (
 )
 _MAX_SECRET_CHARS = 65_536
 # What the parser says in the words of its own library, and what we say instead.
+_FIRST_OPTION = expression(
+    r"no such option: (--?(?:store|user|org|bot|subject|json|conversation|s|u|c|o|b))\b", re.IGNORECASE
+)
 _EXTRA = expression(r"got unexpected extra argument(?:s|\(s\))? \((.+)\)$", re.DOTALL)
 _BOUNDS = expression(
     r"invalid value for '([^']+)'(?: / '[^']+')*(?: \(env var: '\w+'\))?: Input should be "
@@ -98,6 +101,8 @@ def _usage_error(error: Exception) -> CommandError:
     hint = f"`{path} --help` shows the options and an example"
     message = str(getattr(error, "format_message", lambda: str(error))()).strip().rstrip(".")
     message = message[:1].lower() + message[1:] if message else "a command is missing"
+    if path == "holdfast" and (option := _FIRST_OPTION.match(message)):
+        hint = f"write options behind the command: holdfast facts {option[1]} …; {hint}"
     if extra := _EXTRA.match(message):
         message = f"`{path}` has no use for {extra[1]}"
         hint = f"put quotes around a text of several words; {hint}"
