@@ -437,3 +437,74 @@ def test_the_right_value_is_known_after_a_correction_that_names_it_before_the_wr
         chat.record(then, "Ok.")
         memory.digest()
         assert [fact.value for fact in memory.user("ana").facts()] == [right]
+
+
+@pytest.mark.parametrize(
+    ("stated", "later", "kept"),
+    [
+        ("I'm vegetarian.", "I tried yoga but I gave it up.", "vegetarian"),
+        ("I'm vegan.", "I used to smoke. I gave that up.", "vegan"),
+        ("I drive a Honda Civic.", "My bike broke so I sold it.", "Civic"),
+        ("I work as a teacher.", "I got fired from my side gig.", "teacher"),
+        ("I take metformin.", "I tried melatonin but I stopped it.", "metformin"),
+        ("I use Postgres.", "I tried Mongo and dropped it.", "Postgres"),
+        ("My dog is called Rex.", "My goldfish? It died.", "Rex"),
+        ("I'm allergic to nuts. I have asthma.", "no more asthma, I grew out of it", "nuts"),
+        ("Soy vegetariano.", "Probé el yoga pero lo dejé.", "vegetarian"),
+        ("Je suis végétarien.", "J'ai essayé le yoga mais j'ai arrêté.", "végétarien"),
+        ("I live in Lisbon.", "I lived in Rome for a year.", "Lisbon"),
+        ("I work at Acme.", "I worked at Google for three years.", "Acme"),
+        ("I'm vegetarian.", "I cook vegan for my girlfriend.", "vegetarian"),
+        ("I'm vegetarian.", "I eat meat substitutes now.", "vegetarian"),
+        ("I'm vegetarian and Tom gets seasick.", "I eat meat again.", "Tom gets seasick"),
+        ("I eat chicken, fish and eggs.", "I don't eat eggs anymore.", "chicken and fish"),
+        ("I have diabetes and a shellfish allergy.", "My diabetes is gone.", "shellfish"),
+    ],
+)
+def test_what_a_message_ends_of_its_own_or_tells_of_the_past_leaves_what_was_known(stated, later, kept):
+    assert re.search(kept, _believed_after(stated, later), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("stated", "later", "gone"),
+    [
+        ("I have diabetes.", "Not any more.", "diabetes"),
+        ("I'm vegan.", "That's no longer true.", "vegan"),
+        ("I'm vegan.", "I was, until last month.", "vegan"),
+        ("I'm vegan.", "That was a joke, I eat steak.", "vegan"),
+        ("I smoke.", "I quit 2 weeks ago.", r"\bSmokes"),
+        ("I have asthma.", "no more asthma, I grew out of it", "asthma"),
+        ("My budget is $3000.", "Scrap the budget, money is no object", "3000"),
+        ("I'm going to Tokyo.", "Actually I'm going to Seoul instead of Tokyo", "Tokyo"),
+        ("Me mudo a Bilbao en enero.", "Ya no me mudo a Bilbao.", "Bilbao"),
+        ("I work at Hospital La Fe.", "I don't work at La Fe anymore.", "La Fe"),
+        ("My wife is vegetarian.", "She's not vegetarian anymore.", "vegetarian|She's"),
+    ],
+)
+def test_what_was_just_stated_ends_in_a_few_words(stated, later, gone):
+    assert re.search(gone, _believed_after(stated), re.IGNORECASE)
+    assert not re.search(gone, _believed_after(stated, later), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("stated", "later", "right"),
+    [
+        ("My dog Biscuit weighs 17.5 kg.", "Sorry, I meant 15.7!", "15.7 kg"),
+        ("Tengo dos hijos.", "No, perdón, tres.", "3 hijos"),
+        ("Ich bin 34.", "Quatsch, 35!", "35 Jahre"),
+        ("I'm vegetarian.", "Scratch that, pescatarian.", "Is pescatarian"),
+    ],
+)
+def test_a_correction_of_a_number_or_a_diet_says_only_the_new_one(stated, later, right):
+    assert re.search(right, _believed_after(stated, later))
+
+
+@pytest.mark.parametrize("value", ["10", "4:00", "€", "5k", "true", "..."])
+@pytest.mark.parametrize("category", ["goal", "schedule", "hobby", "plan", "appointment", "possession"])
+def test_a_value_without_letters_stops_no_reading(category, value):
+    with Memory(embedder=None, clock=FakeClock()) as memory:
+        memory.user("ana").remember(category=category, key="does", value=value)
+        chat = memory.conversation("chat", user="ana")
+
+        assert [change.op for change in chat.record("I'm allergic to peanuts.", "Noted.").changes] == ["new"]
+        assert memory.digest().failed == 0

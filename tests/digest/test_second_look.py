@@ -12,6 +12,7 @@ from holdfast.clock import from_ms
 from holdfast.digest.answers.episode_answers import SaidBefore, parse_bullets
 from holdfast.digest.answers.fact_answers import PromptWindow, parse_fact_rows
 from holdfast.digest.grounding import ground
+from holdfast.digest.slots import amounts_in_words
 from holdfast.types import Fact, Message
 
 AT = datetime(2026, 3, 14, 9, tzinfo=UTC)
@@ -634,3 +635,30 @@ def test_an_episode_in_other_words_is_kept(said, bullet):
 )
 def test_an_episode_that_names_its_message_may_be_in_freer_words(said, bullet):
     assert episodes([f"u:{said}"], f"- {bullet} [1]") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Tres mil euros como mucho.", 3000),
+        ("Trois mille euros maximum.", 3000),
+        ("Mein Limit sind dreitausend Euro.", 3000),
+        ("dreitausendfünfhundert", 3500),
+        ("fünfundzwanzig Leute", 25),
+        ("Tremila euro al massimo", 3000),
+        ("Três mil euros no máximo", 3000),
+        ("삼천 달러까지요.", 3000),
+        ("三千五百元", 3500),
+        ("1.5 million euros", 1_500_000),
+        ("twenty-five hundred bucks tops", 2500),
+        ("two hundred and fifty", 250),
+        ("three grand tops", 3000),
+        ("veinticinco", 25),
+    ],
+)
+def test_numbers_are_heard_in_words_of_many_languages(text, number):
+    assert number in amounts_in_words(text)
+
+
+def test_an_article_is_no_number():
+    assert amounts_in_words("that helps a lot") == frozenset()

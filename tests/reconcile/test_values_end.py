@@ -275,3 +275,36 @@ def test_of_one_day_and_of_what_still_holds_the_last_word_counts(said, value, be
         found = [(f.value, f"{f.valid_from:%m-%d}") for f in memory.user("ana").facts("health") if f.value]
         assert found == [(value, begins)]
         assert memory.doctor().ok
+
+
+def test_which_diet_does_not_hold_leaves_the_one_that_holds():
+    with Memory(embedder=None) as memory:
+        ana = memory.user("ana")
+        ana.remember(category="dietary", key="vegetarian", value="true")
+
+        assert ana.remember(category="dietary", key="vegan", value="false").op == "rejected"
+        assert [fact.key for fact in ana.facts("dietary")] == ["vegetarian"]
+        assert ana.remember(category="dietary", key="vegetarian", value="false").op == "retracted"
+        assert ana.facts("dietary") == []
+
+
+@pytest.mark.parametrize("said", ["$3,000", "3,000", "3000 USD", "3k"])
+def test_a_budget_is_kept_as_figures(said):
+    with Memory(embedder=None) as memory:
+        assert memory.user("ana").remember(category="budget", key="max_usd", value=said).fact.value == "3000"
+
+
+def test_a_budget_that_is_no_number_is_refused():
+    with Memory(embedder=None) as memory:
+        change = memory.user("ana").remember(category="budget", key="max_usd", value="cheap")
+        assert change.reason.startswith("not-a-number")
+
+
+def test_a_goal_with_another_number_takes_the_place_of_the_old_one():
+    with Memory(embedder=None) as memory:
+        ana = memory.user("ana")
+        ana.remember(category="goal", key="wants_to", value="lose 10 kg by June")
+        ana.remember(category="goal", key="wants_to", value="lose 8 kg")
+        ana.remember(category="goal", key="wants_to", value="read 12 books")
+
+        assert {fact.value for fact in ana.facts("goal")} == {"lose 8 kg", "read 12 books"}

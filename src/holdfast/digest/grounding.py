@@ -36,7 +36,7 @@ from .second_look import (
     patterns_for,
     terms_of,
 )  # fmt: skip
-from .slots import dates_said
+from .slots import amounts_in_words, dates_said
 
 NO_QUOTE = "no-quote: the candidate gives no words that it rests on"
 NOT_IN_WINDOW = "not-in-window: the message it names was not among those read"
@@ -284,7 +284,7 @@ _LACKS = expression(r"(?<!\w)(?:without|sin|sans|ohne|senza|sem|zonder|bez|бе�
 
 
 _NUMBER = expression(r"\d+(?:[.,]\d+)*")
-_UNITS = {"usd": "dollar dollars", "eur": "euro euros", "gbp": "pound pounds"}
+_UNITS = {"usd": "dollar dollars bucks grand", "eur": "euro euros grand", "gbp": "pound pounds quid grand"}
 
 
 def locate_number(number: str, address: str | None, content: str) -> tuple[int, int] | None:
@@ -728,6 +728,7 @@ def says_number(number: str, text: str, code: str) -> bool:
 
 def _known(quoted: str, code: str) -> Iterator[str]:
     """Yield the numbers that are quoted, in digits or words."""
+    yield from map(str, amounts_in_words(quoted))
     for found in _AMOUNT.finditer(quoted):
         readings = _readings(found.group())
         yield from readings

@@ -139,10 +139,10 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
         return f"is {value}"
     if key == "year" and _YEAR_NAME.fullmatch(value):
         return f"is a {value}"
-    if key == "does" and value.split()[0].endswith("ing"):
+    if key == "does" and value.partition(" ")[0].endswith("ing"):
         return f"{'hobby' if category == 'hobby' else 'regularly'}: {value}"
     if key == "has" and category == "family":
-        several = value.split()[0].endswith("s") or _COUNTED.match(value)
+        several = value.partition(" ")[0].endswith("s") or _COUNTED.match(value)
         return f"has {value}" if several else f"has {'an' if value[0] in 'aeiouAEIOU' else 'a'} {value}"
     if key == "has_pet" and _COUNTED.match(value):
         return f"has {value}"
