@@ -173,3 +173,15 @@ def test_forgetting_a_long_conversation_counts_its_messages(holdfast: Holdfast, 
     answer("n\n")
 
     assert "Erase the 1,200 messages of long" in holdfast("forget", "-c", "long").err
+
+
+def test_erasing_says_which_choices_stay(holdfast: Holdfast) -> None:
+    holdfast("never-remember", "health")
+    holdfast("never-remember", "my ex husband")
+    holdfast("say", "I live in Porto.")
+
+    run = holdfast("erase", "--yes")
+
+    assert run.code == 0
+    assert "still stored: nothing" in run.out
+    assert "still in force: never remember health\n" in run.out

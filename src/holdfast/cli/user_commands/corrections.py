@@ -427,6 +427,8 @@ def erase(
         if not options.as_json:
             left = count_all(count_held(owner, options.subject))
             Screen().line(f"still stored: {left or 'nothing'}")
+            if never := owner.status().never:
+                Screen().line(f"still in force: never remember {', '.join(never)}")
     return 0
 
 
