@@ -294,9 +294,10 @@ def test_a_budget_is_kept_as_figures(said):
         assert memory.user("ana").remember(category="budget", key="max_usd", value=said).fact.value == "3000"
 
 
-def test_a_budget_that_is_no_number_is_refused():
+@pytest.mark.parametrize("said", ["cheap", "3000 EUR", "€3000"])
+def test_a_budget_that_is_no_number_of_its_currency_is_refused(said):
     with Memory(embedder=None) as memory:
-        change = memory.user("ana").remember(category="budget", key="max_usd", value="cheap")
+        change = memory.user("ana").remember(category="budget", key="max_usd", value=said)
         assert change.reason.startswith("not-a-number")
 
 

@@ -300,9 +300,8 @@ def _without_currency(value: str, key: str) -> str:
     limit = _LIMIT.fullmatch(key)
     if limit is None:
         return value
-    plain = re.sub(
-        rf"^\s*[$€£¥₩₹]\s*|\s*(?:[$€£¥₩₹]|{limit[1]}|dollars?|euros?|pounds)\s*$", "", value, flags=re.IGNORECASE
-    )
+    signs = rf"(?:{re.escape(_SIGNS.get(limit[1], limit[1]))}|{limit[1]})"
+    plain = re.sub(rf"^\s*{signs}\s*|\s*{signs}\s*$", "", value, flags=re.IGNORECASE)
     return re.sub(r"(?<=\d)[,' ](?=\d{3}(?!\d))", "", plain)
 
 
