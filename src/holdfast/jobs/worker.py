@@ -141,7 +141,7 @@ def drain_at_once(queue: Queue, workers: Workers | None, kind: str, user: Scope,
             return report
         if not busy and not workers.holds_quick(user, kind):
             return report
-        workers.wait_for(user, until)
+        workers.wait_for_quick(user, kind, until)
 
 
 class Workers:
@@ -211,13 +211,14 @@ class Workers:
 
     def holds_quick(self, user: Scope, kind: str) -> bool:
         """Whether a thread is inside a user's job of that kind, or one that took little time lately."""
-        mine = [job.kind for job in (*self._held.values(),) if (job.org, job.user, job.bot) == user.user_key]
-        return any(one == kind or self._job_seconds.get(one, 0.0) < _QUICK_SECONDS for one in mine)
+        mine = [job.kind for job in [*self._held.values()] if (job.org, job.user, job.bot) == user.user_key]
+        unknown = {one: _QUICK_SECONDS for one in ASKING_KINDS}  # a model may be asked: that takes long
+        return any(one == kind or self._job_seconds.get(one, unknown.get(one, 0.0)) < _QUICK_SECONDS for one in mine)
 
-    def wait_for(self, user: Scope, until: float) -> None:
-        """Wait until no thread is inside a job of a user, or until a time (``time.monotonic``)."""
+    def wait_for_quick(self, user: Scope, kind: str, until: float) -> None:
+        """Wait until no thread is inside such a job of a user, or until a time (``time.monotonic``)."""
         with self._idle:
-            while self._holds(user) and (left := until - time.monotonic()) > 0:
+            while self.holds_quick(user, kind) and (left := until - time.monotonic()) > 0:
                 self._idle.wait(left)
 
     def _ended(self, user: Scope | None) -> int:
