@@ -608,7 +608,7 @@ class ClauseReader:
         return self._concrete("".join(left))
 
     def _without_read(self, text: str, found: StatedClause, taken: Sequence[tuple[int, int]]) -> StatedClause:
-        """Return a clause without its first half, where that is a fact of its own: they may end apart."""
+        """Return the second half of a clause whose first half was read as a fact; other clauses as they are."""
         first = max((b for a, b in taken if a <= found.start < b < found.end), default=0)
         rest = _SECOND_HALF.match(text, first, found.end) if first else None
         if rest is None:

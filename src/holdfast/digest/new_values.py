@@ -193,7 +193,8 @@ def _of_another_subject(
         right, wrong = (_subject_of(reading, found[name]) for name in ("right", "wrong"))
         named = found["of"] is not None or " " in found["right"] or right in (SELF, *reading.others.values())
         meant = [one for one in just if one.subject == wrong and not _is_name(one)]
-        said = [one for one in known if one.subject == wrong and one.words and _is_in(one.words, reading.text)]
+        named_by_value = [one for one in known if one.subject == wrong and not _is_name(one) and one.words]
+        said = [one for one in named_by_value if _is_in(one.words, reading.text)]
         last = max((one.seq for one in meant), default=0)
         wanted = said or [one for one in meant if one.seq == last]
         if right == wrong or not named or not reading.means(*found.span()):
@@ -254,8 +255,8 @@ def _put_right(
     value = reading.text[slice(*new)].strip(" .,;!'’")
     unit = _UNIT.fullmatch(one.value)
     if unit is not None:  # "17.5 kg", "sorry, I meant 15.7"
-        number = next(iter(amounts_in_words(value)), None) if not _NUMBER.search(value) else None
-        value = str(number) if number is not None else value
+        said = frozenset() if _NUMBER.search(value) else amounts_in_words(value)
+        value = str(max(said)) if said else value  # of "twenty-five", not 20
         value = unit[1] + value + unit[2] if _NUMBER.fullmatch(value) else value
     diet = reading.rules.lexicons.get("diet") if one.category == "dietary" else None
     if diet is not None:
