@@ -508,3 +508,7 @@ def test_a_value_without_letters_stops_no_reading(category, value):
 
         assert [change.op for change in chat.record("I'm allergic to peanuts.", "Noted.").changes] == ["new"]
         assert memory.digest().failed == 0
+
+
+def test_not_any_more_is_about_the_message_directly_before():
+    assert "vegan" in _believed_after("I'm vegan.", "What a day.", "Not any more.").casefold()

@@ -39,6 +39,7 @@ from .rules import MAX_READ_CHARS
 from .second_look import OTHER, KnownValue, find_flaws
 
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
+DIRECTLY = 2  # "not any more" is about the message before, a reply between them
 _LEAST_CHARS = 3
 _PEOPLE = frozenset(("family/helper", "family/partner", "home/tenant"))
 _TAIL_CHARS = 40  # of a sentence, in which closing words that say nothing are looked for
@@ -347,7 +348,8 @@ def _by_event(
             if event.get("named")
             else ()
         )
-        recent = _one_thing([one for one in own if one in just])
+        reach = DIRECTLY if "any/*" in event["ends"] else JUST
+        recent = _one_thing([one for one in own if one in just and reading.message.seq - one.seq <= reach])
         if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
             recent = []  # "it" may mean another thing
         span = _search(reading, event_expressions(reading.rules.code, number, "now", named))
