@@ -149,7 +149,11 @@ class PatternLanguage:
         )  # where a list ends, and a clause begins
         self.separators: str = settings.get("separators", r"\s*,\s*")
         self.joint = re.compile(settings.get("joint", r"\s(?:and|or|&)\s"), re.IGNORECASE)
-        self.numbers = {word: number for number, words in settings.get("numbers", {}).items() for word in words.split()}
+        self.numbers = {
+            word.replace("_", " "): number
+            for number, words in settings.get("numbers", {}).items()
+            for word in words.split()
+        }
         self.macros: Mapping[str, str] = table.get("macro", {})
         self.lexicons = {
             name: WordList(name, _borrowed(name, entries), spaced=self.spaced)

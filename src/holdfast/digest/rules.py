@@ -466,7 +466,12 @@ def _next_item(piece: SentenceInMessage, match: PatternMatch) -> PatternMatch | 
         found = form.regex.match(piece.text, match.found.end())
         item = fill_slots(piece, match.pattern, form, found) if found else None
         if item is not None:
-            return replace(item, first=match.first or match.found)
+            key = {
+                hole[1]: match.values[hole[1]]
+                for hole in _TEMPLATE.finditer(match.pattern.key)
+                if hole[1] in match.values
+            }
+            return replace(item, values={**key, **item.values}, first=match.first or match.found)
     return None
 
 

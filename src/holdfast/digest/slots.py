@@ -504,7 +504,7 @@ def in_range(needs: str, values: dict[str, list[SlotValue]]) -> bool:
 
 def quote_end(found: re.Match[str], values: dict[str, list[SlotValue]]) -> int:
     """Return the end of the quote: of the last value when a slot closes the match, else of the match."""
-    closing = [group for group in values if found.end(group) == found.end() and values[group]]
+    closing = [group for group in found.re.groupindex if values.get(group) and found.end(group) == found.end()]
     return values[closing[-1]][-1].end if closing else found.end()
 
 
