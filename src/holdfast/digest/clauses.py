@@ -13,7 +13,7 @@ is the clause in the third person: "i restore old clocks" becomes "Restores old 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -22,7 +22,7 @@ from ..text import dataclass, expression
 from ..text.render import well_formed
 from ..types import Modality
 from .authorship import BLANK
-from .grammar import THIRD, PatternLanguage, in_their_words, in_third
+from .grammar import THIRD, PatternLanguage, cues, in_their_words, in_third
 from .mentions import ME, MentionedPerson
 
 MOST_WORDS = 24  # of one statement
@@ -665,20 +665,6 @@ class Verdict:
 
     modality: Modality
     weight: float = 1.0
-
-
-@lru_cache(maxsize=32)
-def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
-    """Return the compiled cue expressions of a language."""
-    return {
-        name: re.compile(_expanded(source, rules.modality), re.IGNORECASE) for name, source in rules.modality.items()
-    }
-
-
-def _expanded(source: str, table: Mapping[str, str]) -> str:
-    """Expand a cue: line breaks are layout, a space is any white space, ``{lead}`` another cue."""
-    whole = re.sub(r"\{([a-z_]+)\}", lambda hole: table[hole[1]], source)
-    return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")
 
 
 def judge(

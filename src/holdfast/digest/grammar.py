@@ -697,3 +697,17 @@ def in_their_words(words: str) -> str:
         lambda found: _THEM.get(found[0].lower(), found[0]) if found[0] != "US" else found[0],
         words,
     )
+
+
+@lru_cache(maxsize=32)
+def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
+    """Return the compiled cue expressions of a language."""
+    return {
+        name: re.compile(_expanded(source, rules.modality), re.IGNORECASE) for name, source in rules.modality.items()
+    }
+
+
+def _expanded(source: str, table: Mapping[str, str]) -> str:
+    """Expand a cue: line breaks are layout, a space is any white space, ``{lead}`` another cue."""
+    whole = re.sub(r"\{([a-z_]+)\}", lambda hole: table[hole[1]], source)
+    return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")

@@ -19,7 +19,7 @@ from ..store import SubjectRow
 from ..text import dataclass, expression
 from ..text.languages import ENGLISH_STOP
 from ..types import Candidate, Fact
-from .grammar import PatternLanguage
+from .grammar import PatternLanguage, cues
 
 _NAME_CHARS = expression(r"[^\w' -]", re.UNICODE)
 
@@ -231,6 +231,7 @@ class Mentions:
         self._female = frozenset(str(table.get("female", "")).split())
         self._male = frozenset(str(table.get("male", "")).split())
         self._bare = frozenset(str(table.get("bare", "")).split())
+        self._theirs, self._with_me = (cues(language).get(cue) for cue in ("theirs", "with_me"))
         own = str(table.get("own", ""))
         self._edge = r"\w" if language.spaced else r"[^\W\u0250-\U0003ffff]"
         self._own = re.compile(rf"(?:{own})\s{'+' if language.spaced else '*'}", re.IGNORECASE) if own else None
@@ -339,7 +340,7 @@ class Mentions:
             person = self._call_scope(name)
         elif canonical in UNIQUE:
             person = self._person(subject_name(canonical), name, canonical)
-        elif (before != canonical and before and canonical not in self._pets) or (
+        elif (before != canonical and canonical not in self._pets) or (
             canonical in MANY and known is not None and known.subject in self._declared
         ):
             person = self._person(f"{subject_name(name)}-{canonical}", name, "")
@@ -388,9 +389,19 @@ class Mentions:
         if words in self._bare and self._scope is None:
             return self._by_own(words)  # "dad retired": one's own
         own = self._own.match(words) if self._own else None
+        if own and self.is_anothers(words):
+            return None
         if own is None and self._nameless and is_name(given) and self.relation(words) is None:
             return self._call_scope(given) if self._kinds.isdisjoint(_THINGS) else None
         return self._by_own(words[own.end() :]) if own else None
+
+    def is_anothers(self, words: str) -> bool:
+        """Whether *words* begin with somebody else's relative or animal: "my neighbors dog", "my late husband"."""
+        return self._theirs is not None and self._theirs.match(words) is not None
+
+    def is_with_me(self, before: str) -> bool:
+        """Whether the words *before* a mention put the user beside it: "me and my wife"."""
+        return self._with_me is not None and self._with_me.search(before) is not None
 
     def _by_kind(self, kind: str) -> MentionedPerson | None:
         """Resolve "the dog", "the patient", "the project": the conversation's subject, or the only one of that kind."""

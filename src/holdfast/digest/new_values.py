@@ -33,9 +33,9 @@ from .grammar import (
     switch_expressions,
 )
 from .mentions import subject_name, without_owner
-from .rules import FACT_SOURCE, sentence_times
+from .rules import FACT_SOURCE
 from .second_look import KnownValue
-from .slots import amounts_in_words, is_no_dose, read_at
+from .slots import amounts_in_words, is_no_dose, read_at, sentence_times
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -337,7 +337,10 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             continue
         if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
             continue
-        if kind == "age_other" and _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2]):
+        if kind == "age_other" and (
+            _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2])
+            or _is_namesake(reading, one, match.start())
+        ):
             continue  # "turned 24 and saw my nan" leaves out "I"
         if _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
             continue
@@ -404,6 +407,13 @@ def _is_anothers(reading: Reading, one: KnownValue, start: int) -> bool:
         found is not None
         and (one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold())
     )
+
+
+def _is_namesake(reading: Reading, one: KnownValue, start: int) -> bool:
+    """Whether the words before a name make it another one of that name: "my niece Ella", where Ella is the daughter."""
+    relations, words = reading.rules.lexicons.get("relation"), reading.text[:start].split()
+    relation = relations.lookup(words[-1].casefold()) if relations and words else None
+    return relation is not None and reading.others.get(relation) != one.subject
 
 
 _NOBODY_TURNED = expression(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)

@@ -13,21 +13,20 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal
 
 from ..scope import SELF
 from ..text import dataclass, expression
-from ..text.dates import TimeSpan, dated, find_times, with_date
+from ..text.dates import TimeSpan, dated
 from ..text.render import well_formed
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
 from . import grammar
 from .authorship import BLANK, masked
-from .clauses import StatedClause, Verdict, clause_reader, cues, judge, only_intends
-from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, load_language
+from .clauses import StatedClause, Verdict, clause_reader, judge, only_intends
+from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, cues, load_language
 from .mentions import ME, MentionedPerson, Mentions, SubjectNames
 from .results import (
     MAX_PIECE,
@@ -38,7 +37,16 @@ from .results import (
     read_results,
     result_sentence,
 )
-from .slots import SlotValue, in_range, quote_end, read_at, read_slot
+from .slots import (
+    SlotValue,
+    ValidTime,
+    in_range,
+    quote_end,
+    read_at,
+    read_slot,
+    resolve_valid_time,
+    sentence_times,
+)
 
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
@@ -317,7 +325,7 @@ def _read_clauses(piece: SentenceInMessage, people: Mentions, read: Sequence[Can
 
     def whom(words: str, place: int) -> MentionedPerson | None:
         people.mention(piece.text[:place])
-        return people.whom(words)
+        return ME if people.is_with_me(piece.text[:place]) else people.whom(words)
 
     taken = [(one.start - piece.offset, one.start - piece.offset + len(one.quote)) for one in read]
     found = []
@@ -368,7 +376,9 @@ def _stated(piece: SentenceInMessage, clause: StatedClause) -> Candidate:
         times = [span for span in piece.times(ahead=clause.time == "plan") if span.start < clause.end]
         held = resolve_valid_time(times, piece.text, clause.start, clause.start, mode=clause.time, at=at)
         coming = [
-            span for span in times if span.relation == "at" and span.start >= clause.start and span.to_ms > _ms(at)
+            span
+            for span in times
+            if span.relation == "at" and span.start >= clause.start and span.to_ms > at.timestamp() * 1000
         ]
         ends = [span.to_ms for span in coming] if clause.time == "plan" else []
     start = piece.place(clause.start)
@@ -542,6 +552,9 @@ def _who(
 ) -> tuple[MentionedPerson | None, int]:
     """Return the subject of the match, and where the words to judge begin."""
     words = found.groupdict().get("who")
+    at = found.start("who") if words else found.start()
+    if people.is_anothers(piece.text[at:]):
+        return None, at
     work = people.of_work() if pattern.category == "tech" else None
     if pattern.needs in ("patient", "work"):
         return people.patient() if pattern.needs == "patient" else people.of_work(), found.start()
@@ -558,11 +571,11 @@ def _who(
         return (None if person and not person.is_self and not pattern.about_others else person), found.start()
     if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
         return _goes_on(piece, people, pattern, found)
-    people.mention(piece.text[: found.start("who")])
-    person = people.whom(words)
+    people.mention(piece.text[:at])
+    person = ME if people.is_with_me(piece.text[:at]) and not pattern.introduces else people.whom(words)
     if person is not None and not person.is_self and not pattern.about_others:
         return None, found.start()
-    return person, found.start() if pattern.needs == "other" else found.start("who")  # "the vet put her on …"
+    return person, found.start() if pattern.needs == "other" else at  # "the vet put her on …"
 
 
 def _goes_on(
@@ -719,84 +732,3 @@ def _also(
         if named is not None and entry.get("subject") == "name":
             values["subject"], text = named.subject, _about(rules, named, text)
         yield replace(first, op=op, text=text, modality=implied, **values)  # type: ignore[arg-type]
-
-
-_REACH_CHARS = 60  # a time further from the statement belongs to something else
-
-
-@dataclass(frozen=True, slots=True)
-class ValidTime:
-    """The time in which a fact holds (milliseconds UTC, None: not said), with its words and their end."""
-
-    from_ms: int | None = None
-    to_ms: int | None = None
-    end: int = 0
-    words: str = ""
-
-
-# "I work until 4:30": the end of a working day, not of the fact.
-_HOUR_ALONE = expression(
-    r"(?i)(?:\d{1,2}(?:[:.h]\d{2})?(?:\s*(?:am|pm|a\.m\.|p\.m\.|uhr|h|o'clock))?|noon|midnight)\W*"
-)
-
-
-def resolve_valid_time(
-    times: Sequence[TimeSpan],
-    text: str,
-    start: int,
-    end: int,
-    *,
-    mode: str,
-    at: datetime,
-    gap: re.Pattern[str] | None = None,
-) -> ValidTime:
-    """
-    Resolve the times that a sentence names for the statement at characters *start* to *end*.
-
-    Args:
-        times: all times that the sentence names.
-        text: the sentence.
-        start: where the statement begins.
-        end: where it ends; a time may follow within 60 characters of the same clause.
-        mode: ``""`` (only "since", "for" and "until" bound it), ``"change"`` (it began at the time named:
-            "we moved last week"), ``"event"`` (it happens at the time named and is over after it) or
-            ``"plan"`` (it begins at a time to come, with no end named).
-        at: when the message was written; its zone is used to show dates.
-        gap: what may come between an event and its time, as a whole.
-    """
-    held = ValidTime(end=end)
-    for span in times:
-        between = text[end : max(end, span.start)]
-        fits = mode == "event" and gap is not None and gap.fullmatch(between) is not None
-        if span.start < start or len(between) > _REACH_CHARS or not (fits or _one_clause(between)):
-            continue
-        last = max(end, span.end)
-        if mode == "event" and span.relation in ("at", "until"):
-            if fits or gap is None:
-                return ValidTime(span.from_ms if span.relation == "at" else None, span.to_ms, last, with_date(span, at))
-            continue
-        if mode == "plan" and span.to_ms > _ms(at):
-            return ValidTime(None, None, last, with_date(span, at))
-        if span.relation in ("since", "for") or (
-            mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
-        ):
-            return ValidTime(span.from_ms, None, last, with_date(span, at))
-        if span.relation == "until" and not mode and not _HOUR_ALONE.fullmatch(span.words):
-            held = ValidTime(None, span.to_ms, last, with_date(span, at))
-    return held
-
-
-@lru_cache(maxsize=32)  # the facts of one sentence share its times
-def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
-    """Find the times of a sentence; none when its own time is unknown."""
-    if at is None or at.tzinfo is None:
-        return ()
-    return tuple(find_times(text, at, code, ahead=ahead))
-
-
-def _one_clause(between: str) -> bool:
-    return not any(mark in between for mark in ",;:.!?()") and grammar.NEXT_VERB.search(between) is None
-
-
-def _ms(at: datetime) -> float:
-    return at.timestamp() * 1000

@@ -21,8 +21,8 @@ from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, FactKind, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
-from .clauses import clause_reader, cues, judge, only_intends
-from .grammar import MAX_TEXT_CHARS, PatternLanguage, load_language
+from .clauses import clause_reader, judge, only_intends
+from .grammar import MAX_TEXT_CHARS, PatternLanguage, cues, load_language
 from .slots import numbers_said, stated_numbers
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"

@@ -3,24 +3,25 @@ Slot values: the words of a value, cut out of the sentence and normalized.
 
 A lexicon's word becomes its canonical spelling; a number word becomes digits; a name, a place or a
 thing keeps its own words.  A slot that cannot find where its value ends refuses: no fact is better
-than half a sentence as a value.  The numbers that a message says, in digits, words and dates, are read here, too.
+than half a sentence as a value.  The numbers that a message says, in digits, words and dates, are read here,
+too, and the time in which a statement holds (`resolve_valid_time`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 
 from ..clock import from_ms
 from ..text import dataclass, expression
-from ..text.dates import date_words, find_times
+from ..text.dates import TimeSpan, date_words, find_times, with_date
 from ..text.terms import likely_languages
 from ..types import Message
 from .answers import numbers_in
-from .grammar import OpenSlot, PatternLanguage, PatternSlot
+from .grammar import NEXT_VERB, OpenSlot, PatternLanguage, PatternSlot
 
 _TOKEN = expression(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "
@@ -594,3 +595,84 @@ def _day_numbers(message: Message) -> frozenset[int]:
 def _date_numbers(at_ms: int) -> set[int]:
     at = from_ms(at_ms)
     return {at.year, at.month, at.day, at.hour, at.minute}
+
+
+_REACH_CHARS = 60  # a time further from the statement belongs to something else
+
+
+@dataclass(frozen=True, slots=True)
+class ValidTime:
+    """The time in which a fact holds (milliseconds UTC, None: not said), with its words and their end."""
+
+    from_ms: int | None = None
+    to_ms: int | None = None
+    end: int = 0
+    words: str = ""
+
+
+# "I work until 4:30": the end of a working day, not of the fact.
+_HOUR_ALONE = expression(
+    r"(?i)(?:\d{1,2}(?:[:.h]\d{2})?(?:\s*(?:am|pm|a\.m\.|p\.m\.|uhr|h|o'clock))?|noon|midnight)\W*"
+)
+
+
+def resolve_valid_time(
+    times: Sequence[TimeSpan],
+    text: str,
+    start: int,
+    end: int,
+    *,
+    mode: str,
+    at: datetime,
+    gap: re.Pattern[str] | None = None,
+) -> ValidTime:
+    """
+    Resolve the times that a sentence names for the statement at characters *start* to *end*.
+
+    Args:
+        times: all times that the sentence names.
+        text: the sentence.
+        start: where the statement begins.
+        end: where it ends; a time may follow within 60 characters of the same clause.
+        mode: ``""`` (only "since", "for" and "until" bound it), ``"change"`` (it began at the time named:
+            "we moved last week"), ``"event"`` (it happens at the time named and is over after it) or
+            ``"plan"`` (it begins at a time to come, with no end named).
+        at: when the message was written; its zone is used to show dates.
+        gap: what may come between an event and its time, as a whole.
+    """
+    held = ValidTime(end=end)
+    for span in times:
+        between = text[end : max(end, span.start)]
+        fits = mode == "event" and gap is not None and gap.fullmatch(between) is not None
+        if span.start < start or len(between) > _REACH_CHARS or not (fits or _one_clause(between)):
+            continue
+        last = max(end, span.end)
+        if mode == "event" and span.relation in ("at", "until"):
+            if fits or gap is None:
+                return ValidTime(span.from_ms if span.relation == "at" else None, span.to_ms, last, with_date(span, at))
+            continue
+        if mode == "plan" and span.to_ms > _ms(at):
+            return ValidTime(None, None, last, with_date(span, at))
+        if span.relation in ("since", "for") or (
+            mode == "change" and span.relation == "at" and span.from_ms <= _ms(at)
+        ):
+            return ValidTime(span.from_ms, None, last, with_date(span, at))
+        if span.relation == "until" and not mode and not _HOUR_ALONE.fullmatch(span.words):
+            held = ValidTime(None, span.to_ms, last, with_date(span, at))
+    return held
+
+
+@lru_cache(maxsize=32)  # the facts of one sentence share its times
+def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
+    """Find the times of a sentence; none when its own time is unknown."""
+    if at is None or at.tzinfo is None:
+        return ()
+    return tuple(find_times(text, at, code, ahead=ahead))
+
+
+def _one_clause(between: str) -> bool:
+    return not any(mark in between for mark in ",;:.!?()") and NEXT_VERB.search(between) is None
+
+
+def _ms(at: datetime) -> float:
+    return at.timestamp() * 1000
