@@ -39,6 +39,7 @@ from .rules import MAX_READ_CHARS
 from .second_look import OTHER, KnownValue, find_flaws
 
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
+OTHERS = "others/*"  # in `ends` of an event: what the message before stated of somebody else
 DIRECTLY = 2  # "not any more" is about the message before, a reply between them
 _LEAST_CHARS = 3
 _PEOPLE = frozenset(("family/helper", "family/partner", "home/tenant"))
@@ -348,7 +349,10 @@ def _by_event(
             if event.get("named")
             else ()
         )
-        reach = DIRECTLY if "any/*" in event["ends"] else JUST
+        if OTHERS in event["ends"]:
+            subjects = {one.subject for one in own}
+            named = tuple(sorted(name for name, subject in reading.others.items() if subject in subjects))
+        reach = DIRECTLY if {"any/*", OTHERS} & {*event["ends"]} else JUST
         recent = _one_thing([one for one in own if one in just and reading.message.seq - one.seq <= reach])
         if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
             recent = []  # "it" may mean another thing
@@ -360,6 +364,13 @@ def _by_event(
         if span is None:
             continue
         words = reading.text[slice(*span)].casefold()
+        if OTHERS in event["ends"]:
+            whom = {
+                subject
+                for name, subject in reading.others.items()
+                if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)
+            }
+            own = [one for one in own if one.subject in whom or (not whom and len({one.subject for one in own}) == 1)]
         meant = [one for one in own if any(name.casefold() in words for name in one.names) or _relation(one, words)]
         people = {one.value.casefold() for one in meant}
         own = [one for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS]
@@ -398,6 +409,8 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
         labels.add("any/*")
         # events of the user end what is about the user, or the pregnancy of a partner
         own = one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
+        if one.subject != SELF and one.category not in ("identity", "family"):
+            found.setdefault(OTHERS, []).append(one)
         for label in (*(labels if own else ()), f"takes {one.key}"):
             found.setdefault(label, []).append(one)
     return found
@@ -422,7 +435,7 @@ def _relation(one: KnownValue, words: str) -> bool:
 
 
 def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> bool:
-    if "any/*" in event["ends"]:
+    if "any/*" in event["ends"] or OTHERS in event["ends"]:
         return True
     if one.kind == "statement":
         return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))

@@ -572,6 +572,10 @@ def contrast_expressions(code: str, words: str) -> tuple[re.Pattern[str], ...]:
         slip = r"(?:wrote|said|typed|put|called it)\s+"
         right = r"\W+(?:(?:but|and|it)\s+)*(?:i\s+meant|meant|(?:it\s+)?should(?:'ve|\s+have)?(?:\s+(?:be|been|said|read))?|i\s+should\s+have\s+(?:said|written))\s+"
         sources.append(rf"\b{slip}{article}{old}{right}{new}")
+        rather = r"(?:change\s+of\s+plans?\W+|(?:let's\s+|we(?:'ll|'re)\s+|i(?:'ll|'m)\s+)?(?:make\s+(?:it|that)|go(?:ing)?\s+(?:to|with)|take|taking)\s+)"
+        sources.append(
+            rf"\b{rather}(?:the\s+)?{new}\s+instead\s+of\s+(?:the\s+)?{old}(?!\s+(?:tonight|today|tomorrow|this|for))"
+        )
     return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 

@@ -35,7 +35,7 @@ from .grammar import (
 from .mentions import subject_name, without_owner
 from .rules import FACT_SOURCE
 from .second_look import KnownValue
-from .slots import amounts_in_words, is_no_dose, read_at, sentence_times
+from .slots import amounts_in_words, is_no_dose, read_amount, read_at, sentence_times
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -54,6 +54,7 @@ _NO_VALUE = frozenset(
 )
 
 _UNIT = expression(r"([$€£¥]?)\d+(?:[.,]\d+)?((?: ?[^\W\d][\w%/-]*)*| ?[%€$£])")
+_DAYS = expression(r"(?P<number>\d{1,3}) (?:days?|(?P<week>weeks?))", re.IGNORECASE)
 _PARTS = frozenset("type stage grade phase level class version".split())
 _MYSELF = frozenset("me myself mine ich mich mir yo mí mi moi io eu mim".split())
 
@@ -178,7 +179,7 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
             if put_right and (reading.rules.code != FALLBACK or _PAUSE.match(sentence, match.end())):
                 yield reading.retract(match.span(), one)
                 break
-    if any(one.words and one.words.casefold() in sentence.casefold() for one in known):
+    if any(one.words and re.search(rf"(?<!\w){re.escape(one.words)}", sentence, re.IGNORECASE) for one in known):
         return
     renamed = list(_spelled_otherwise(reading, just))
     yield from renamed or _by_a_new_word(reading, just)
@@ -229,10 +230,22 @@ def _by_a_new_word(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Can
     match = correction(reading.rules.code).search(reading.text) if recent else None
     if match is None or not reading.means(match.start(), match.end()):
         return
+    counted = _counted(match["new"], recent)
+    if counted is not None:
+        yield reading.state(match.span(), *counted)
+        return
     fitting = [one for one in recent if _fits(one, match["new"]) and not reading.text[match.end() :].strip(" .!)*")]
     if len({one.value.casefold() for one in fitting}) == 1:
         for one in fitting:
             yield from _put_right(reading, one, match.span(), match.span("new"))
+
+
+def _counted(new: str, recent: Sequence[KnownValue]) -> tuple[KnownValue, str] | None:
+    """Return the count that a correction repeats with its noun, and its number: "scratch that, four brothers"."""
+    number, _, noun = new.strip(" .,;!").partition(" ")
+    said = {int(number)} if number.isdigit() else amounts_in_words(number)
+    counts = [one for one in recent if noun and one.key == f"how_many_{noun.casefold()}"]
+    return (counts[0], str(max(said))) if counts and said else None
 
 
 def _spelled_otherwise(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -252,7 +265,10 @@ def _put_right(
     reading: Reading, one: KnownValue, span: Span, new: Span, known: Sequence[KnownValue] = ()
 ) -> Iterator[Candidate]:
     """Yield the right value, and the end of the wrong one; what is known of a subject goes on under its right name."""
-    value = reading.text[slice(*new)].strip(" .,;!'’")
+    value = _in_unit_of(reading, one, new)
+    if not value:
+        yield from _in_another_currency(reading, one, span, new)
+        return
     unit = _UNIT.fullmatch(one.value)
     if unit is not None:  # "17.5 kg", "sorry, I meant 15.7"
         said = frozenset() if _NUMBER.search(value) else amounts_in_words(value)
@@ -272,6 +288,29 @@ def _put_right(
         for other in (other for other in known if other.subject == subject_name(one.value)):
             yield reading.retract(span, other)
             yield replace(reading.state(span, other, other.value, other.text), subject=subject_name(value))
+
+
+def _currency_of(one: KnownValue) -> str:
+    return one.key.removeprefix("max_").partition("_")[0]
+
+
+def _in_another_currency(reading: Reading, one: KnownValue, span: Span, new: Span) -> Iterator[Candidate]:
+    """Yield a budget under the key of the currency that a correction names, and the end of the old one."""
+    amount = read_amount(reading.text, max(0, new[0] - 1), new[1])
+    if amount is not None and one.key == f"max_{_currency_of(one)}":
+        yield reading.retract(span, one)
+        text = f"Has a budget of {amount.value} {amount.kind}."
+        yield replace(reading.state(span, one, amount.value, text), key=f"max_{amount.kind}")
+
+
+def _in_unit_of(reading: Reading, one: KnownValue, new: Span) -> str:
+    """Return a new value as the address keeps it, "1100" for "1100 euros"; empty for an amount of another currency."""
+    value = reading.text[slice(*new)].strip(" .,;!'’")
+    if one.category == "budget" and value[:1].isdigit():
+        amount = read_amount(reading.text, max(0, new[0] - 1), new[1])  # with the sign before it
+        return amount.value if amount and amount.kind == _currency_of(one) else "" if amount else value
+    days = _DAYS.fullmatch(value) if one.key.endswith("_days") else None
+    return str(int(days["number"]) * (7 if days["week"] else 1)) if days else value
 
 
 def _value_like(reading: Reading, one: KnownValue, start: int) -> Span | None:
@@ -334,6 +373,10 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             _is_of_another_medicine(reading, one, match)
             or is_no_dose(reading.text, match, one.value, (one.words, one.key, *one.names))
         ):
+            continue
+        amount = read_amount(reading.text, *match.span()) if kind == "budget" else None
+        if amount is not None and amount.kind != _currency_of(one):
+            yield from _in_another_currency(reading, one, match.span(), match.span("new"))
             continue
         if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
             continue

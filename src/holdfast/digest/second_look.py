@@ -674,6 +674,8 @@ class KnownValue:
             short, bare = _DOING.sub("", words), _TAIL.sub("", words)
             found += [short, _TAIL.sub("", short), bare, _GO.sub("", bare)]
             found = [_ARTICLE.sub("", name) for name in found]
+            if gerund := re.fullmatch(r"([a-z]{3,}?)(?:([b-df-hj-np-tv-z])\2)?ing", _GO.sub("", bare)):
+                found.append(gerund[1] + (gerund[2] or ""))  # "I don't climb anymore" of "go climbing"
         if self.category == "schedule" and (plain := _BARE_DOING.match(words)):
             verb = plain[1].lower()
             doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb.removesuffix("e")

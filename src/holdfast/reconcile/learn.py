@@ -39,7 +39,7 @@ from .decide import (
 )
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, split_fact
-from .moves import has_taken_over, is_left_for, is_rewritten_in
+from .moves import has_taken_over, is_left_for, is_moved_whole, is_rewritten_in
 from .registry import Registry, fold_name, normalize_value
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
@@ -473,11 +473,17 @@ def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
     whole = view.messages(start_seq=said.seq, end_seq=said.seq) if here else []
     text = whole[0].content if whole else said.quote
     left = [fact for fact in others if is_left_for(fact.value, candidate.value, text)]
+    whole_move = candidate.key != "uses_tool" and is_moved_whole(candidate.value, text)
     left = left or [
         fact
         for fact in others
         if fact.key == candidate.key
-        and any(moved(_messages_of(view, fact), candidate.value, text) for moved in (is_rewritten_in, has_taken_over))
+        and (
+            whole_move
+            or any(
+                moved(_messages_of(view, fact), candidate.value, text) for moved in (is_rewritten_in, has_taken_over)
+            )
+        )
     ]
     if len(left) == 1:  # of two it is not known which
         gone = replace(candidate, key=left[0].key, value=left[0].value, op="retract", modality="negated", join="")

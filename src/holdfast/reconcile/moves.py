@@ -102,6 +102,12 @@ def is_rewritten_in(said_of_old: Iterable[str], new: str, text: str) -> bool:
     return any(re.search(part, quote, re.IGNORECASE) for quote in said_of_old)
 
 
+def is_moved_whole(new: str, text: str) -> bool:
+    """Whether a message moves all that there is to *new*: "we've migrated everything to FastAPI"."""
+    moved = rf"\b(?:moved|migrated|switched|ported|converted|rewrote|rewritten|transferred) (?:everything|it all|all of it|the whole thing|the lot)(?: over)? (?:to|in|onto|into) {re.escape(new)}{_NAME_ENDS}"
+    return re.search(moved, text, re.IGNORECASE) is not None and not _PARTLY.search(text) and not _LIMITED.search(text)
+
+
 def has_taken_over(said_of_old: Iterable[str], new: str, text: str) -> bool:
     """Whether *new* now does what the old messages say of another tool: "Adyen handles our payments now", after "Stripe for payments"."""
     if not _THESE_DAYS.search(text) or _PARTLY.search(text) or _LIMITED.search(text):
