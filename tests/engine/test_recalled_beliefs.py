@@ -261,6 +261,27 @@ def test_what_is_known_of_one_relative_answers_no_question_about_another(tmp_pat
         assert best("where does my mom live?") == ["Olga lives in Graz."]
 
 
+def test_a_question_for_a_name_is_answered_by_that_name_alone(tmp_path):
+    """Of a name that nobody said nothing is recalled, and what is recalled counts as no use of other facts."""
+    said = ("I live in Oslo.", "My wife is called Ida.", "My dog is called Rex.", "My daughter's name is Mia.")
+    with Memory(tmp_path / "names.db") as memory:
+        for text in said:
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.digest()
+
+        def found(question):
+            hits = memory.user("ana").search(question, kinds=("fact",), limit=10, min_relevance=0.7)
+            return [hit.text for hit in hits]
+
+        assert found("What's my name?") == found("What's your name?") == found("What's the name of my boss?") == []
+        assert found("What's my pet's name?") == ["Has a dog named Rex."]
+        assert found("What's my daughter called?") == ["Has a daughter called Mia."]
+
+        memory.conversation("a", user="ana").record("My name is Ana.", "Hi Ana.")
+        memory.digest()
+        assert found("What's my name?") == ["Is called Ana."]
+
+
 def test_whom_a_question_is_about_counts_for_the_relevance_of_facts(tmp_path):
     """What is known of a sister answers no question about oneself, and what is known of oneself none about her."""
     said = (

@@ -36,7 +36,7 @@ OTHER, WISH = "other", "wish"
 OF_THE_USER = frozenset({"family", "pets", "contact", "emergency_contact"})
 # What these hold is wanted, planned or felt, so that words of wanting state it.
 OF_WISHES = frozenset(
-    "goal plan preference favourite favorite communication budget trip travel appointment schedule event wish wishlist "
+    "goal plan preference favourite favorite communication budget trip travel destination destinations itinerary appointment schedule event wish wishlist "
     "project context shopping interest life history".split()
 )
 _WISHED = expression(
@@ -491,7 +491,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         flaw = ""
     if flaw in ("hypothetical", "reported", WISH) and candidate.kind != "attribute" and _admits(candidate):
         flaw = ""
-    if flaw or candidate.subject != SELF or _is_left(candidate):
+    if flaw or candidate.subject != SELF or _is_left(candidate) or _is_of_talk(candidate):
         return flaw
     cue = cues(rules)
     subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue else ""
@@ -503,6 +503,11 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         return ""
     inferred = not claimed_terms(candidate) & terms_of(sentence)
     return "" if inferred and _is_thing(subject, rules) else OTHER  # "fish is back on the table" tells of a diet
+
+
+def _is_of_talk(candidate: Candidate) -> bool:
+    """Whether a claim says how the user wants to be talked to: "you can switch back to English", "I use they/them"."""
+    return candidate.category == "communication" or candidate.key == "pronouns"
 
 
 def _is_left(candidate: Candidate) -> bool:

@@ -22,7 +22,7 @@ from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
 from ..text import NDArray, dataclass, np
 from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
 from ..types import BY_HAND_CONVERSATION, HitKind
-from .query import ROLE_NAMES, Query, names_asked_for, subjects_asked
+from .query import ROLE_NAMES, Query, name_asked_of, names_asked_for, subjects_asked
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -677,6 +677,13 @@ def ids_at(view: ReadView, question: str, called: Callable[[str], Collection[tup
 
 def places_of_others(index: Index, matches: Sequence[Match], query: Query, question: str) -> Bools:
     """Return which facts are about another subject than those that *question* is about, and name none of them."""
+    whose = name_asked_of(question)
+    if whose is not None:  # a fact that says another's name, or none, is no answer
+        others = np.ones(len(index), np.bool_)
+        for word, match in zip(dict.fromkeys(query.terms), matches, strict=True):
+            if whose and not whose.isdisjoint(word):
+                others[match.places] = False
+        return others
     asked = subjects_asked(question, query, index.subjects, own=SELF)
     if not asked or not len(index.about):
         return np.zeros(len(index), np.bool_)

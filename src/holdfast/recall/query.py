@@ -340,6 +340,23 @@ def names_asked_for(question: str) -> list[str]:
     return named + [name for asked, names in _ASKED_BY_VERB if asked.search(question) for name in names]
 
 
+# A question for a name, and for nothing else: of whoever asks or answers, or of one of theirs.
+_ASKS_NAME = expression(
+    r"\bname of (?:my|our) (?P<of>[a-z-]+)\W*$|\b(?:my|our) (?P<whose>[a-z-]+?)['’]?s name\W*$|\bwhat(?:['’]?s| is) (?:my|our) (?P<called>[a-z-]+) (?:called|named)\W*$"
+    r"|\b(?:my|your) (?:full |first |last |real |own )?name\W*$",
+    re.IGNORECASE,
+)
+
+
+def name_asked_of(question: str) -> frozenset[str] | None:
+    """Return the terms for the one whose name a question asks for, none where it is one's own; None for other questions."""
+    found = _ASKS_NAME.search(question)
+    if found is None:
+        return None
+    who = (found["of"] or found["whose"] or found["called"] or "").lower()
+    return frozenset(terms(" ".join({who, _FORMAL.get(who, who)}), "en")) if who else frozenset()
+
+
 # Who is asked about in words that name nobody, and what asks of whoever asks.
 _OF_ANYBODY = expression(
     r"\b(?:he|she|they|him|her|his|hers|them|their|theirs|it|its|who|whose|whom|which of|(?:any|some|every)(?:one|body)|nobody|family|household|kids?|children"

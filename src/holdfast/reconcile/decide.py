@@ -733,7 +733,7 @@ def _other_number(text: str, a: Sense, old: str, b: Sense) -> bool:
 
 
 def _but_numbers(a: Sense) -> list[str]:
-    return ["#" if word in a.numbers else word for word in a.sequence]
+    return ["#" if word in a.numbers else word for word in a.sequence if word not in ("left", "now", "only")]
 
 
 def _states_number(text: str) -> bool:
