@@ -64,6 +64,7 @@ PURE = [
     "context/material.py",
     "text/render.py",
     "digest/chunk.py",
+    "ingest/passwords.py",
     "ingest/redact.py",
     "embed/protocol.py",
     "recall/query.py",

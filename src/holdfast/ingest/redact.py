@@ -24,6 +24,7 @@ from ..errors import ConfigError
 from ..text import dataclass, expression
 from ..text.terms import find_in_steps
 from ..types import Detector, Message
+from .passwords import NO_TOOL, PASSWORD, TALK, TRIM, hinted, is_other_code, looks_secret, told_spans, trimmed
 
 MASK = "\u2588"
 MOST_GROUPS = 7  # into which people cut the number of a card
@@ -172,14 +173,14 @@ def mask_messages(messages: Iterable[Message], detectors: Sequence[Detector] = (
 def _mask_answer(message: Message, question: str) -> Message:
     """Mask the words of a short answer that look like the secret that was asked for."""
     content, last = message.content, question[-_QUESTION_CHARS:]
-    if len(content) > _ANSWER_CHARS or not _hinted(last, (*_PASSWORD_HINTS, *_CODE_HINTS)) or not _asks(last):
+    if len(content) > _ANSWER_CHARS or not hinted(last.casefold(), (*_PASSWORD_HINTS, *_CODE_HINTS)) or not _asks(last):
         return message
     words = content.split()
-    only = len(words) == 1 and words[0].strip(_TRIM).casefold() not in _NO_ANSWER
+    only = len(words) == 1 and words[0].strip(TRIM).casefold() not in _NO_ANSWER
 
     def hidden(found: re.Match[str]) -> str:
-        word = found[0].strip(_TRIM)
-        secret = only or word.isdigit() or _looks_secret(word) or _CODE_PART.fullmatch(word)
+        word = found[0].strip(TRIM)
+        secret = only or word.isdigit() or looks_secret(word) or _CODE_PART.fullmatch(word)
         return found[0].replace(word, MASK * len(word)) if word and secret else found[0]
 
     told = re.sub(r"\S+", hidden, content)
@@ -307,18 +308,14 @@ _CAMEL_CASE = expression(r"[A-Za-z][a-z]+(?:[A-Z][a-z]{2,})+")  # a name in prog
 _LETTERS_OF_A_KEY = 24  # of one case: no word that people use is as long
 _IN_URL = expression(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,100}:([^\s/@]{1,200})@", re.IGNORECASE)
 
-_WORD = (
-    "password|pass ?phrase|passcode|passwort|kennwort|contraseña|contrasena|clave|mot de passe|senha|palavra-passe"
-    "|parola d'ordine|wachtwoord|hasło|haslo|пароль|lösenord|adgangskode|passord|salasana|şifre|heslo|jelszó|parolă"
-)
 _IS = "is|was|=|:|ist|lautet|est|es|é|è|to|jest|это|—|-|är|er|on|je"
 # "password: x" and "pwd=x": whatever stands there.
 _LABELLED = expression(
-    rf"(?<![^\W_])(?:{_WORD}|passwd|pwd|pass|pw)[ \t]{{0,3}}[=:：][ \t]{{0,3}}(\S{{3,128}})", re.IGNORECASE
+    rf"(?<![^\W_])(?:{PASSWORD}|passwd|pwd|pass|pw)[ \t]{{0,3}}[=:：][ \t]{{0,3}}(\S{{3,128}})", re.IGNORECASE
 )
 # "my password for the router is x".
 _SAID = expression(
-    rf"(?<!\w)(?:{_WORD.replace('|clave', '')})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
+    rf"(?<!\w)(?:{PASSWORD.replace('|clave', '')})(?:,? (?:for|of|to|on|at|für|vom|von|para|de|del|du|pour|per|voor|do|da) [^.?!\n:=]{{1,40}}?)?"
     rf" {{0,2}}(?<![\w])(?:{_IS}) {{1,2}}(?:now |still |jetzt |ahora )?(\S{{4,128}})",
     re.IGNORECASE,
 )
@@ -327,13 +324,13 @@ _NETWORK = r"wi-?fi|wlan|network|router|hotspot|server|laptop|computer|account|e
 _SAID_SHORTLY = expression(
     rf"(?<!\w)(?:(?:passwd|pwd|pw|mdp)(?:,? (?:for|of|to|on|at) [^.?!\n:=]{{1,40}}?)?|(?:{_NETWORK}) pass"
     rf"|pass (?:for|of|to|on) [^.?!\n:=]{{0,25}}?(?:{_NETWORK}))(?:'s| is| was|[ \t]?[:=]) {{1,2}}(?:now |still )?(\S{{4,128}})"
-    rf"|(?<!\w)(?:{_WORD.replace('|clave', '')})(?:'s| used to be| will be| has to be) {{1,2}}(\S{{4,128}})"
+    rf"|(?<!\w)(?:{PASSWORD.replace('|clave', '')})(?:'s| used to be| will be| has to be) {{1,2}}(\S{{4,128}})"
     r"|(?<!\w)user(?:name)?:? \S{2,60},? (?:password|pass|pw|pwd):? (\S{4,128})",
     re.IGNORECASE,
 )
 # Several words in quotation marks: 'my password is "correct horse"'.
 _QUOTED = expression(
-    rf"(?<!\w)(?:{_WORD.replace('|clave', '')}|passwd|pwd|pw)(?:,? (?:for|of|to|on|at) [^.?!\n:=\"]{{1,40}}?)? {{0,2}}(?:is ?:|is|was|=|:) {{0,2}}"
+    rf"(?<!\w)(?:{PASSWORD.replace('|clave', '')}|passwd|pwd|pw)(?:,? (?:for|of|to|on|at) [^.?!\n:=\"]{{1,40}}?)? {{0,2}}(?:is ?:|is|was|=|:) {{0,2}}"
     r"[\"“„«]([^\"“”„«»\n]{3,80})[\"”»]",
     re.IGNORECASE,
 )
@@ -348,13 +345,12 @@ _EXPRESSION = expression(
 _VARIABLE = expression(
     r"(?:[A-Za-z_]\w*\.)*(?:(?:\w*_)?(?:password|passwd|passphrase|pwd|PASSWORD)|[a-z]+(?:Password|Passwd|Pwd))(?:_[a-z]\w*)?"
 )
-_PROGRAM = expression(r"[a-z]+(?:_[a-z]+)+|[a-z_]\w*=.*", re.IGNORECASE)  # user_id, nullable=False
 _RUSSIAN = expression(r"(?<!\w)пароль (?=\S*\d)([\x21-\x7e]{4,128})", re.IGNORECASE)
 # Languages that write without spaces, or attach an ending: the value is what is Latin.
 _ATTACHED = expression(
-    r"(?:密码|密碼|口令)(?:就?是|为|：|:)?\s{0,2}([\x21-\x7e]{4,128})"
-    r"|(?:パスワード|暗証番号)(?:は|：|:)?\s{0,2}「?([\x21-\x7e]{4,128})"
-    r"|(?:비밀번호|비번|암호)(?:는|은|가|이)?\s{0,2}[:=]?\s{0,2}['\"]?([\x21-\x7e]{4,128})"
+    r"(?:密码|密碼|口令)(?:就?是|为|：|:)?\s{0,2}(?!\d+[年月位个次])([\x21-\x7e]{4,128})"
+    r"|(?:パスワード|暗証番号)(?:は|：|:)?\s{0,2}「?(?!\d+[年月文桁回個])([\x21-\x7e]{4,128})"
+    r"|(?:비밀번호|비번|암호)(?:는|은|가|이)?\s{0,2}[:=]?\s{0,2}['\"]?(?!\d+(?:년|월|자리|글자|번))([\x21-\x7e]{4,128})"
 )
 _PIN = expression(
     r"(?<!\w)(?:pin|pin code|pin number|geheimzahl)(?: for [^.?!\n\d]{1,40}?)?(?: is| ist| est| es|:|=) {0,2}(\d{4,12})(?!\d)",
@@ -368,7 +364,6 @@ _OF_MINE = (
     r"(?:(?:an?|the|my|our|your|its|new|old|current|wi-?fi|wlan|bank|e-?mail|login|main|master|mein\w*|unser\w*|das|neues|mi|la|el|nuestra|mon|notre|le"
     r"|minha|nossa|mia|nostra|moje|nasze) )*"
 )
-_NO_TOOL = r"(?![ -](?:manager|hash\w*|librar\w+|app|vault|generator|policy|prompt|field|tool|store|cracker|reset|plugin|page|algorithm|service)\b)"
 _SERVICES = (
     r"netflix|hulu|spotify|disney\S*|amazon|prime|google|gmail|apple|icloud|facebook|instagram|paypal|steam|github|gitlab|aws|wi-?fi|router|nas|vpn|admin"
     r"|e-?mail|account|outlook|dropbox|linkedin|twitter|reddit"
@@ -380,9 +375,9 @@ _LOOSE = tuple(
         rf"(?<!\w)(?:{_SHORT}){_FOR}{_ARE} {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
         rf"(?<!\w)(?:{_SHORT}){_ARE}? {{1,2}}(?:now |still |jetzt |ahora |maintenant )?(\S{{4,128}})",
         rf"(?<!\w)(?:{_SHORT})[^.?!\n]{{0,30}} (?:to|zu|auf|in|a|por|en|au) (\S{{4,128}})",
-        rf"(?<!\S)(\S{{4,128}}) (?:as|als|como|comme|come|jako) {_OF_MINE}(?:{_SHORT})(?!\w){_NO_TOOL}",
-        rf"(?<!\S)(\S{{4,128}}) (?:is|was|ist|war|es|est|è|é|jest) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){_NO_TOOL}",
-        rf"(?<!\w)(?:made|make|making) (\S{{4,128}}) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){_NO_TOOL}",
+        rf"(?<!\S)(\S{{4,128}}) (?:as|als|como|comme|come|jako) {_OF_MINE}(?:{_SHORT})(?!\w){NO_TOOL}",
+        rf"(?<!\S)(\S{{4,128}}) (?:is|was|ist|war|es|est|è|é|jest) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){NO_TOOL}",
+        rf"(?<!\w)(?:made|make|making) (\S{{4,128}}) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){NO_TOOL}",
         rf"(?<!\w)(?:type|enter|put|try|say)(?: in)? (\S{{4,128}}) (?:when|where|at|for|into|in) [^.?!\n]{{0,30}}?(?:{_SHORT})(?!\w)",
         r"(?<!\w)(?:wi-?fi|wlan|network|ssid|router)(?!\w)[^.?!\n]{0,40}? (?:key|schlüssel)(?:'s| is| ist|:|=) {0,2}(\S{6,63})",
         rf"(?<!\w)(?:{_SERVICES})(?: login| account)?(?:'s| is|:) {{0,2}}\S{{2,60}} ?[/|] ?(\S{{4,64}})",
@@ -433,7 +428,7 @@ _ON_BACK = expression(
 # Several lower-case words behind "the password to my laptop is" or "password =", and the answer to a security question.
 _PASSPHRASE = expression(
     rf"(?<!\w)pass ?phrase{_FOR}?(?:'s| is|:| ?=)\s{{0,2}}((?:[a-z]{{3,12}}[ -]){{2,9}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
-    rf"|(?<!\w)(?:password|passwort|contraseña|mot de passe)(?: ?=|:)\s{{0,2}}((?:[a-z]{{3,12}}[ -]){{3,9}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
+    rf"|(?<!\w)(?<!with my )(?<!with the )(?<!about my )(?<!about the )(?:password|passwort|contraseña|mot de passe)(?: ?=|(?: is| ist| es| est)? ?:)\s{{0,2}}((?:[a-z]{{3,12}}[ -]){{3,9}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
     rf"|(?<!\w)(?:password|passphrase|passcode|passwort|contraseña|mot de passe){_FOR}(?:'s| is| ist| es| est|:)\s{{0,2}}[\"'“]?((?:[a-z]{{3,12}}[ -]){{3,7}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
     r"|(?<!\w)(?:(?:secret|security) (?:question )?(?:answer|word)|answer to (?:the|my) (?:secret|security) question)(?:'s| is|:)\s{0,2}[\"'“]?(\S{3,40}(?: [A-Z]\S{2,30})?)",
     re.IGNORECASE,
@@ -478,30 +473,8 @@ _CODE_HINTS = (
     "digits", "phrase", "frase", "words", "geheimzahl", "wörter", "recovery", "backup", " cid", "the back",
 )  # fmt: skip
 
-# What follows "my password is" when none is told.
-_TALK = frozenset(
-    """
-    a an the my your his her our their it its this that what which who where when why how whether one same
-    not no now never always still again already also just only really very so too quite rather about almost
-    wrong incorrect correct right invalid valid weak weaker strong stronger expired expiring required requested
-    stored saved kept hashed encrypted salted reset changed compromised leaked stolen lost forgotten gone missing
-    hidden blank empty unknown secret long longer short shorter secure safe unsafe bad good better fine okay old new
-    different case-sensitive working broken needed being getting going asked supposed set in on at by for from with
-    under over between impossible hard easy difficult something anything nothing everything at least must should
-    protected sensitive confidential optional mandatory ok, there here case written printed taped posted shared known unique
-    sent provided included handled memorable alphanumeric denied declined rotating unchanged cool see pregnant
-    monday tuesday wednesday thursday friday saturday sunday
-    expensive cheap enough used public private rejected accepted broken blocked locked disabled default
-    falsch richtig abgelaufen nicht zu schwach sicher unsicher weg vergessen sehr mein dein das der die ein eine nur
-    incorrecta incorrecto correcta correcto muy demasiado débil fuerte segura la el una un mi tu no esta está obligatoria
-    incorrecte faux trop expiré expirée oublié le mon ton sûr pas très obligatoire requis
-    errada incorreta muito fraca forte minha sua uma não sbagliata errata troppo debole forte molto una mia non scaduta
-    verkeerd fout niet te zwak mijn jouw een verlopen zły błędne za słabe moje twoje nie
-    неверный неправильный слишком не мой слабый забыл
-    """.split()
-)
 # Words of the messages that programs show about passwords: "Enter your password", "must match".
-_SHOWN = _TALK | frozenset(
+_SHOWN = TALK | frozenset(
     "must enter name those please try match password passwords characters contain least or".split()
 )
 _KEY_HINTS = ("key", "token", "secret", "bearer")
@@ -537,7 +510,6 @@ _NO_ANSWER = frozenset(
 )
 _CODE_PART = expression(r"\d[\d -]*[#*]?")
 _QUESTION_CHARS, _ANSWER_CHARS = 200, 48
-_TRIM = ".,;:!?\"'`´’”“»«)]}>…。、」"
 
 
 def pem_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -551,7 +523,7 @@ def key_spans(text: str) -> Iterator[tuple[int, int]]:
     """Find keys and tokens of services."""
     for found in find_in_steps(_KEYS, text):
         yield found.span()
-    if _hinted(text, _KEY_HINTS):
+    if hinted(text.casefold(), _KEY_HINTS):
         for found in find_in_steps(_NAMED_KEY, text):
             yield found.span(1)
         for found in find_in_steps(_NAMED_LETTERS, text):
@@ -567,14 +539,16 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
     if "://" in text:
         for found in _IN_URL.finditer(text):
             yield found.span(1)
-    yield from _code_spans(text)
-    if not _hinted(text, _PASSWORD_HINTS):
+    folded = text.casefold()
+    yield from told_spans(text, folded)  # first, as these may take several words where the forms below take one
+    yield from _code_spans(text, folded)
+    if not hinted(folded, _PASSWORD_HINTS):
         return
     for pattern in (_PIN, _ATTACHED):
         for found in pattern.finditer(text):
             if pattern is _PIN and _is_postcode(text, found):
                 continue
-            yield _trimmed(text, *found.span(found.lastindex or 0))
+            yield trimmed(text, *found.span(found.lastindex or 0))
     for found in find_in_steps(_PASSPHRASE, text):  # first, as the forms below take one word of it
         value = found[found.lastindex or 0]
         if not _NO_PASSPHRASE.search(value) and not _is_shown(value):
@@ -591,20 +565,20 @@ def password_spans(text: str) -> Iterator[tuple[int, int]]:
     for pattern in (_LABELLED, _SAID, _RUSSIAN, _SAID_SHORTLY):
         for found in pattern.finditer(text):
             value = found.span(found.lastindex or 0)
-            start, end = _trimmed(text, *value)
-            talk = text[start:end].casefold() in _TALK or _is_expression(text, *value)
+            start, end = trimmed(text, *value)
+            talk = text[start:end].casefold() in TALK or _is_expression(text, *value)
             if end - start >= 3 and not talk and start not in shown:
                 yield start, end
     for pattern in _LOOSE:
         for found in find_in_steps(pattern, text):
-            start, end = _trimmed(text, *found.span(1))
-            if _looks_secret(text[start:end]) and not _is_expression(text, *found.span(1)):
+            start, end = trimmed(text, *found.span(1))
+            if looks_secret(text[start:end]) and not _is_expression(text, *found.span(1)):
                 yield start, end
 
 
 def _is_shown(words: str) -> bool:
     """Whether quoted words are what a program says of a password ("too short") rather than one: most of them are."""
-    said = [word.strip(_TRIM) for word in words.casefold().split()]
+    said = [word.strip(TRIM) for word in words.casefold().split()]
     return said != ["password"] and sum(word in _SHOWN for word in said) * 2 > len(said)
 
 
@@ -616,13 +590,14 @@ def _is_expression(text: str, start: int, end: int) -> bool:
     return any(_EXPRESSION.fullmatch(one) or (assigned and _VARIABLE.fullmatch(one)) for one in (value, bare))
 
 
-def _code_spans(text: str) -> Iterator[tuple[int, int]]:
+def _code_spans(text: str, folded: str) -> Iterator[tuple[int, int]]:
     """Find numbers that open a lock, an account, or a card, and the words that restore a wallet."""
-    if not _hinted(text, _CODE_HINTS):
+    if not hinted(folded, _CODE_HINTS):
         return
     for pattern in _CODES:
         for found in find_in_steps(pattern, text):
-            if not _is_postcode(text, found):
+            other = found[0][:4].casefold() == "code" and is_other_code(text, found.start())
+            if not other and not _is_postcode(text, found):
                 yield found.span(1)
     for found in find_in_steps(_ON_BACK, text):
         before = text[max(0, found.start() - _CARD_CHARS) : found.start()]
@@ -638,38 +613,6 @@ def _is_postcode(text: str, found: re.Match[str]) -> bool:
     if name is None or not _INDIAN_POSTCODE.fullmatch(found[1]) or _UNLOCKS.search(text):
         return False
     return bool(name["code"] or _PLACED.search(text))
-
-
-def _looks_secret(word: str) -> bool:
-    """Whether a word looks like a password: letters with digits or marks among them, or capitals inside."""
-    word = word.strip("*_`\"'()")
-    digits, letters = any(ch.isdigit() for ch in word), any(ch.isalpha() for ch in word)
-    if (
-        _PROGRAM.fullmatch(word)
-        or len(word) < 4
-        or "://" in word
-        or re.fullmatch(r"\d+(?:[a-z]|[-.,:]\d+)*", word.casefold())
-    ):
-        return False
-    return letters and (digits or bool(re.search(r"[!@#$%^&*_+=~?]\S", word)) or bool(re.search(r"[a-z][A-Z]", word)))
-
-
-def _hinted(text: str, hints: tuple[str, ...]) -> bool:
-    """Whether a word of *hints* occurs at all: far cheaper than the expressions."""
-    folded = text.casefold()
-    for hint in hints:  # a generator takes three times as long
-        if hint in folded:
-            return True
-    return False
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Strip the quotation marks and full stop around a value, unless it is all there is."""
-    while start < end and text[start] in "\"'`´‘’“”«»「([{<":
-        start += 1
-    while end > start and text[end - 1] in _TRIM:
-        end -= 1
-    return start, end
 
 
 class Analyzer(Protocol):
