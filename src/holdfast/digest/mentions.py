@@ -244,6 +244,8 @@ class Mentions:
         self._by_relation: dict[str, MentionedPerson] = {}
         self.last: MentionedPerson | None = self._scope
         self.animal = ""  # the kind of an animal of theirs that was mentioned without a name
+        self.relative = ""  # the relation of the relative without a name whom the sentence before states
+        self.newcomer = 0  # 1: a sentence before names another, whose name may follow; 2: it is about another
         self._topic: MentionedPerson | None = self._scope or ME
         for name, known in names.ids.items():
             self._know(name, known)
@@ -395,6 +397,11 @@ class Mentions:
             return self._call_scope(given) if self._kinds.isdisjoint(_THINGS) else None
         return self._by_own(words[own.end() :]) if own else None
 
+    @property
+    def last_is_relative(self) -> bool:
+        """Whether a relative without a name was spoken of last, and no animal."""
+        return self.last is not None and self.last.relation not in ("", *self._pets)
+
     def is_anothers(self, words: str) -> bool:
         """Whether *words* begin with somebody else's relative or animal: "my neighbors dog", "my late husband"."""
         return self._theirs is not None and self._theirs.match(words) is not None
@@ -509,6 +516,21 @@ class Mentions:
         for found in cue.finditer(words) if cue else ():
             self._topic = self.whom(found["who"])
         return self._topic
+
+    def topic_of(self, words: str, cue: re.Pattern[str]) -> MentionedPerson | None:
+        """Return the last topic that *words* name, without keeping it."""
+        kept, found = self._topic, self.topic(words, cue)
+        self._topic = kept
+        return found
+
+    def up_to_another(self, words: str) -> str:
+        """Return the clauses before one that begins with a relative of the user's: ", my son Hugo is 5"."""
+        own = (
+            next((one for one in self._own.finditer(words) if words[: one.start()].rstrip().endswith((",", ";"))), None)
+            if self._own
+            else None
+        )
+        return words[: own.start()].rstrip(" ,;") if own else words
 
     def mention(self, sentence: str) -> None:
         """Remember the subjects of *sentence* for the pronouns of the next one."""

@@ -51,6 +51,8 @@ from .slots import (
 MAX_ANSWER_CHARS = 80
 MAX_READ_CHARS = 20_000  # what is longer is a document, not talk; its beginning is read
 STATEMENT_CONFIDENCE = 0.8
+# What is said of one being alone: whose it is must be sure where a language leaves the subject out.
+_OF_ONE_BEING = frozenset("identity health allergy medication dietary food".split())
 BELIEVED = 0.7  # "eat fish, so I guess I am …": what is only guessed does not count as the last word
 UNMISTAKABLE = frozenset({"ko", "ja", "zh", "ru", "uk", "el", "ar", "he", "hi", "th"})  # known by their script
 
@@ -98,6 +100,7 @@ def extract_facts(
     for rules in _rules_for(content, language_code):
         people = Mentions(rules, subject, names)
         people.remember(earlier, before.content if before is not None and before.role != "user" else "", content)
+        people.newcomer = max((_speaks_of_another(rules, people, text) for text in earlier[-1:]), default=0)
         clauses = statements and rules.code in spoken  # "Im Chor singe ich" is no English clause
         found = found or _read_in(rules, message, content, people, before, statements=clauses)
     if not (may_hold_results(content) or may_hold_care(content)):
@@ -197,6 +200,9 @@ def _read_in(
         if statements:
             found[-1] += _read_clauses(piece, people, found[-1])
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
+        people.relative = next((c.value for c in found[-1] if (c.category, c.key) == ("family", "has")), "")
+        another = _speaks_of_another(rules, people, piece.text)
+        people.newcomer = another or (0 if _search(rules, "writer", piece.text) else people.newcomer)
         people.mention(piece.text)
         people.topic(piece.text, cues(rules).get("topic"))
     if statements and people.of_user:
@@ -229,8 +235,9 @@ def _continued(piece: SentenceInMessage, people: Mentions) -> Iterator[SentenceI
         return
     for found in openings:
         pronoun = f"{people.pronoun_of(person)} "
-        offset = piece.offset + found.end()
-        yield replace(piece, text=pronoun + piece.text[found.end() :], offset=offset - len(pronoun), first=offset)
+        offset, rest = piece.offset + found.end(), people.up_to_another(piece.text[found.end() :])
+        people.last = person
+        yield replace(piece, text=pronoun + rest, offset=offset - len(pronoun), first=offset)
 
 
 def _unread(candidate: Candidate) -> Candidate:
@@ -290,6 +297,16 @@ def _might_state_in(rules: PatternLanguage, text: str) -> bool:
     return _search(rules, "change", text) or any(
         word in rules.triggers and word not in rules.weak for word in rules.words(text)
     )
+
+
+def _speaks_of_another(rules: PatternLanguage, people: Mentions, text: str) -> int:
+    """Return 2 where *text* is about another, of whom the next sentence may go on without a subject, 1 where it names one."""
+    topic = cues(rules).get("topic")
+    if topic is not None and topic.search(text):
+        return 0 if people.topic_of(text, topic) is ME else 2
+    if not _search(rules, "newcomer", text):
+        return 0
+    return 2 if _search(rules, "other", text) else 1
 
 
 def _rules_for(text: str, code: str | None) -> list[PatternLanguage]:
@@ -491,13 +508,22 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
     person, start = _who(piece, people, pattern, found)
     if person is None or (pattern.needs == "other" and person.is_self):
         return
-    if pattern.needs == "animal" and not people.animal:
+    if pattern.needs == "animal" and (not people.animal or people.last_is_relative):
+        return  # "I have a cat. My brother is here. He's called Paul"
+    if pattern.needs == "relative" and not people.relative:
+        return
+    if pattern.needs == "alone" and (
+        people.newcomer or _search(piece.language, "newcomer", piece.text[: found.start()])
+    ):
         return
     if pattern.needs == "unnamed" and people.knows(values["species"][0].value):
         return
     end = _mended(piece, match, quote_end(match.found, values))
     if pattern.needs == "animal":
         values["animal"] = [SlotValue(people.animal, "species", start, start, said=people.animal)]
+    if pattern.needs == "relative":
+        label = str(piece.language.people.get("labels", {}).get(people.relative, people.relative))
+        values["human"] = [SlotValue(people.relative, "human", start, start, said=label)]
     verdict = judge(piece.language, piece.text, start, end, lead=pattern.starts_clause, asked=pattern.in_questions)
     if verdict is None:
         return
@@ -568,6 +594,9 @@ def _who(
         return work, found.start("who")
     if words is None:
         person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
+        another = max(people.newcomer, _search(piece.language, "newcomer", piece.text[:at]))
+        if person is ME and another and (another > 1 or pattern.category in _OF_ONE_BEING):
+            return None, at  # "my mother came. Has diabetes."
         return (None if person and not person.is_self and not pattern.about_others else person), found.start()
     if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
         return _goes_on(piece, people, pattern, found)
