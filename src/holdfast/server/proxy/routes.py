@@ -30,7 +30,8 @@ from ...text.validate import short_cache_key
 from ..gate import Grant, Quotas
 from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
 from ..settings import ServerSettings
-from .chat import ChatMemory, ProxiedChat
+from .chat import ChatMemory, ProxiedChat, digest_of_name
+from .owners import Owner, Owners, References, references
 from .reply import ReplyReader
 from .request import (
     ChatRequest,
@@ -73,6 +74,11 @@ RESPONSE_OPERATIONS = [
 ]
 LARGE_BODY = 64 * 2**10
 CLOSING_S = 1.0
+_OF_OTHERS = "This request goes on from a response, conversation, or item that is not known as this user's"
+_NOT_KNOWN = (
+    "send the earlier messages themselves in input, without previous_response_id, conversation, and item_reference, "
+    "or let the program's own key make this request for the user"
+)
 
 
 def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: Any) -> dict[str, Any]:
@@ -131,6 +137,8 @@ class _Exchange:
     begun: bool = False
     kept: bool = False
     closing: anyio.Event | None = None
+    owner: Owner | None = None
+    noted: int = 0
     report_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     shape: Shape = CHAT
 
@@ -172,7 +180,7 @@ class Proxy:
 
     def __init__(self, memory: Memory, settings: ServerSettings, quotas: Quotas) -> None:
         self._memory, self._settings = memory, settings
-        self._turns, self._closing = ChatMemory(memory, quotas), ClosingAnswers()
+        self._turns, self._closing, self._owners = ChatMemory(memory, quotas), ClosingAnswers(), Owners(memory)
         self.pool = Pool(settings, memory.config.allow_private_endpoints)
 
     def add_to(self, table: RouteTable) -> None:
@@ -247,12 +255,16 @@ class Proxy:
         body = await _whole(receive)
         if body is None:
             return
-        request, asked, task = await _read(body, scope, grant, shape)
+        request, asked, task, named = await _read(body, scope, grant, shape)
         upstream = await self._upstream(scope, grant.org, asked.user, shape.protocol)
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
             return
-        turn = ProxiedChat("off")
+        refusal = await self._refused(upstream, scope, asked, named)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        turn = ProxiedChat("off", within=next(iter(named.within), ""))
         if request is None:
             turn.reason = "unreadable"
         elif asked.user is None or not (asked.store or asked.recall):
@@ -271,7 +283,31 @@ class Proxy:
         exchange = _Exchange(
             upstream, "POST", url, headers, body, turn, report_headers=_report_headers(turn), shape=shape
         )
+        exchange.owner = None if asked.user is None else (grant.org, asked.user)
         await self._relay(exchange, scope, receive, send)
+
+    async def _refused(
+        self, upstream: UpstreamServer, scope: Scope, asked: MemoryOptions, named: References
+    ) -> Response | None:
+        """Return the answer to a request that refers to what is not the user's on the model's server."""
+        grant: Grant = scope["state"]["grant"]
+        if not (named.within or named.kept) and named.readable:
+            return None
+        refuses = True
+        with anyio.move_on_after(self._settings.memory_timeout_s) as limit:
+            try:
+                check = partial(self._owners.refuses, upstream, grant, asked, named)
+                refuses = await run_sync(check, abandon_on_cancel=True, limiter=self.pool.threads())
+            except HoldfastError as error:
+                return in_shape(scope, problem_of(error))
+        if limit.cancelled_caught:
+            return _problem(scope, 503, "store-busy", "It cannot be seen now whose that response is", "try again")
+        if refuses:
+            title = _OF_OTHERS if named.readable else "This request is not JSON, so nobody can tell whose response it names"
+            return _problem(scope, 403, "unknown-reference", title, _NOT_KNOWN)
+        if asked.user is not None:
+            self._owners.note(upstream, (grant.org, asked.user), named.within)
+        return None
 
     async def _safely(self, turn: ProxiedChat, work: Callable[[], None]) -> None:
         """Run *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
@@ -359,6 +395,7 @@ class Proxy:
         held = bytearray()
         async for chunk in response.aiter_raw():
             answer.feed(chunk)
+            self._note(exchange, answer)
             if not answer.streams and answer.readable:
                 held += chunk
                 continue
@@ -378,6 +415,13 @@ class Proxy:
             exchange.begun = True
             await send(start)
 
+    def _note(self, exchange: _Exchange, answer: ReplyReader) -> None:
+        """Note whose the response is, as soon as its name is known; the client may go on from it at once."""
+        names = [answer.id, *answer.items] if answer.id and exchange.shape is RESPONSES else []
+        if exchange.owner is not None and len(names) > exchange.noted:
+            new, exchange.noted = names if not exchange.noted else names[exchange.noted :], len(names)
+            self._owners.note(exchange.upstream, exchange.owner, map(digest_of_name, new))
+
     async def _keep(self, exchange: _Exchange) -> None:
         """Store the chat so far, once; to the end, even when the client goes away meanwhile."""
         turn, answer = exchange.turn, exchange.answer
@@ -385,6 +429,7 @@ class Proxy:
             return
         exchange.kept = True
         answer.end()
+        self._note(exchange, answer)
         said, used, whole = answer.message(), answer.used, answer.whole
         name, items = (answer.id, answer.items) if exchange.shape is RESPONSES else ("", [])
         with anyio.CancelScope(shield=True):
@@ -424,21 +469,25 @@ class _Application:
         await self._call(scope, receive, send)
 
 
-async def _read(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
-    """Parse the request, ``None`` when we cannot read it, its options, and the task that a chat program set itself."""
+_Read = tuple[ChatRequest | None, MemoryOptions, str, References]
+
+
+async def _read(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> _Read:
+    """Parse the request, ``None`` when we cannot read it, its options, the task that a chat program set itself, and what it refers to."""
     if len(body) > LARGE_BODY:  # other clients shall not wait for it
         return await run_sync(_parsed, body, scope, grant, shape)
     return _parsed(body, scope, grant, shape)
 
 
-def _parsed(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
+def _parsed(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> _Read:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    named = references(body) if shape is RESPONSES else References()
     try:
         request = read(body, shape)
     except Unreadable:
-        return None, memory_options({}, headers, grant, shape), ""
+        return None, memory_options({}, headers, grant, shape), "", named
     options = memory_options(request.fields, headers, grant, shape)
-    return request, options, auxiliary_task(request.fields, headers, shape)
+    return request, options, auxiliary_task(request.fields, headers, shape), named
 
 
 def _written(request: ChatRequest, turn: ProxiedChat, upstream: UpstreamServer, *, cached: bool) -> bytes:
