@@ -73,7 +73,7 @@ class ProxiedChat:
     for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes, ``had`` that of what the
     model's server held of it before, ``known`` whether they are the same.  ``after`` is the message that the answer follows,
     ``branches`` whether the client shows its history, so that others may follow it, too.  ``within`` is the conversation of
-    the model's server that it is in.
+    the model's server that it is in.  ``switched_off``: ``store`` or ``recall``, when the request did not want it.
     """
 
     state: State
@@ -89,6 +89,7 @@ class ProxiedChat:
     within: str = ""
     flight: Flight | None = None
     inserted: Sequence[Inserted] = ()
+    switched_off: Sequence[str] = ()
     notes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -98,10 +99,11 @@ class ProxiedChat:
 
     @property
     def header_value(self) -> str:
-        """Return the value of the header: ``on; facts=2; tokens=61``, ``off; reason=paused``."""
+        """Return the value of the header: ``on; facts=2; tokens=61``, ``on; store=off``, ``off; reason=paused``."""
         if self.reason:
             return f"{self.state}; reason={self.reason}"
-        return "; ".join([self.state, *(f"{name}={count}" for name, count in self.notes.items())])
+        switches = (f"{name}=off" for name in self.switched_off)
+        return "; ".join([self.state, *switches, *(f"{name}={count}" for name, count in self.notes.items())])
 
 
 class ChatMemory:
@@ -170,6 +172,7 @@ class ChatMemory:
             first_new = first_new or place.end + 1
             flight.chat, flight.after, turn.branches = name, turn.after, place.branches
         turn.chat, turn.keeps = chat, wanted.store
+        turn.switched_off = [name for name in ("store", "recall") if not getattr(wanted, name)]
         if wanted.recall:
             start = first_new if not before else self._shown_from(chat, before, tail)
             question = None if wanted.store and fresh else _question(new)

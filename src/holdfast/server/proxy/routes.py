@@ -303,7 +303,9 @@ class Proxy:
         if limit.cancelled_caught:
             return _problem(scope, 503, "store-busy", "It cannot be seen now whose that response is", "try again")
         if refuses:
-            title = _OF_OTHERS if named.readable else "This request is not JSON, so nobody can tell whose response it names"
+            title = (
+                _OF_OTHERS if named.readable else "This request is not JSON, so nobody can tell whose response it names"
+            )
             return _problem(scope, 403, "unknown-reference", title, _NOT_KNOWN)
         if asked.user is not None:
             self._owners.note(upstream, (grant.org, asked.user), named.within)
