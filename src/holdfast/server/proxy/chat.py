@@ -478,27 +478,7 @@ class Beside:
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        shown_from, here = self.shown_from, material.conversation
-        earlier = replace(
-            material,
-            messages=[message for message in material.messages if message.seq < shown_from],
-            summaries=[summary for summary in material.summaries if summary.end_seq < shown_from],
-            hits=[
-                hit
-                for hit in material.hits
-                if not (hit.kind == "message" and hit.conversation == here and hit.seq >= shown_from)
-            ],
-            beside={
-                key: hit
-                for key, hit in material.beside.items()
-                if not (hit.conversation == here and hit.seq >= shown_from)
-            },
-            total_messages=min(material.total_messages, shown_from - 1),
-            messages_from=min(material.messages_from, shown_from),
-            query=None,
-            searched=False,
-            opening=[message for message in material.opening if message.seq < shown_from],
-        )
+        earlier = replace(material.until(self.shown_from), query=None, searched=False)
         return LAYERED.lay_out(earlier, room, recent_messages, meter)
 
 
