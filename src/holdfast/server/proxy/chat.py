@@ -172,7 +172,6 @@ class ChatMemory:
             first_new = first_new or place.end + 1
             flight.chat, flight.after, turn.branches = name, turn.after, place.branches
         turn.chat, turn.keeps = chat, wanted.store
-        turn.switched_off = [name for name in ("store", "recall") if not getattr(wanted, name)]
         if wanted.recall:
             start = first_new if not before else self._shown_from(chat, before, tail)
             question = None if wanted.store and fresh else _question(new)

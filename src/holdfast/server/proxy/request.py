@@ -179,6 +179,11 @@ class MemoryOptions:
     history: str = ""
     request: str = ""
 
+    @property
+    def switched_off(self) -> list[str]:
+        """``store`` and ``recall``, where the request does not want them."""
+        return [name for name, wanted in (("store", self.store), ("recall", self.recall)) if not wanted]
+
 
 def memory_options(
     fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant, shape: Shape = CHAT

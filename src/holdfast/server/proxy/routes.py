@@ -264,7 +264,7 @@ class Proxy:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
-        turn = ProxiedChat("off", within=next(iter(named.within), ""))
+        turn = ProxiedChat("off", within=next(iter(named.within), ""), switched_off=asked.switched_off)
         if request is None:
             turn.reason = "unreadable"
         elif asked.user is None or not (asked.store or asked.recall):
