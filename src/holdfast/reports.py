@@ -330,8 +330,8 @@ class SentContext:
 
     Sizes and references are kept, no text: what is erased later has none here either.  ``tokens`` are without the
     caller's own system text.  ``prefix_changed_because`` is ``None`` where the stable part was the same as for the reply
-    before.  ``usage`` is what the provider reported, if it was recorded; ``recalled`` passages were shown, of which the
-    reply took up about ``used``.
+    before.  ``usage`` is what the provider reported, if it was recorded; ``recalled`` facts and passages that answer the
+    question were shown, of which the reply took up about ``used``.
     """
 
     seq: int

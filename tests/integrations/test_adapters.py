@@ -73,3 +73,12 @@ def test_the_table_of_the_docs_shows_the_results():
     assert done.returncode == 0
     results = json.loads((ROOT / "docs/integrations/results.json").read_text(encoding="utf-8"))
     assert all(found["ok"] for found in results.values())
+
+
+@pytest.mark.parametrize("page", ["index", "strands", "crewai"])
+def test_pages_say_what_does_not_install_beside_the_server(page):
+    text = (ROOT / f"docs/integrations/{page}.md").read_text(encoding="utf-8")
+
+    assert "older `mcp`" in text
+    assert "from a clone" in text
+    assert page != "index" or "on PyPI is another project" in text

@@ -76,6 +76,24 @@ class Material:
             return self.messages_from
         return self.messages[0].seq if self.messages else self.total_messages + 1
 
+    def until(self, stop: int) -> Material:
+        """Return what there is without message *stop* of the conversation and those after it; facts stay."""
+        here = self.conversation
+
+        def after(hit: Hit) -> bool:
+            return hit.conversation == here and hit.seq >= stop
+
+        return replace(
+            self,
+            messages=[message for message in self.messages if message.seq < stop],
+            summaries=[summary for summary in self.summaries if summary.end_seq < stop],
+            hits=[hit for hit in self.hits if not (hit.kind == "message" and after(hit))],
+            beside={key: hit for key, hit in self.beside.items() if not after(hit)},
+            total_messages=min(self.total_messages, stop - 1),
+            messages_from=min(self.messages_from, stop),
+            opening=[message for message in self.opening if message.seq < stop],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Prefix:

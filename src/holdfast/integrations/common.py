@@ -15,9 +15,11 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
 
 from ..aio import AsyncMemory
+from ..context.assemble import LAYERED, Layout
+from ..context.material import Material, TokenMeter
 from ..conversation import Conversation
 from ..errors import BadInput, ConfigError, KeyReused
 from ..memory import Memory
@@ -25,7 +27,7 @@ from ..scope import MAX_NAME_CHARS, SELF, Scope, checked_name
 from ..store import END_OF_NAMES, ConsentRow, ItemRow, ReadView, UserRow, WriteView, effective_consent
 from ..text import dataclass
 from ..text.validate import replace_unstorable
-from ..types import Message
+from ..types import Message, Summary
 
 log = logging.getLogger("holdfast")
 
@@ -83,6 +85,42 @@ class MemoryBlocks:
     stable: str
     volatile: str
     recent: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The layered strategy for a conversation as it was before message *stop*."""
+
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """See `Strategy.name`."""
+        return "until"
+
+    @property
+    def memory_role(self) -> Literal["user", "system", "developer"]:
+        """See `Strategy.memory_role`."""
+        return LAYERED.memory_role
+
+    @property
+    def recalls(self) -> bool:
+        """See `Strategy.recalls`."""
+        return True
+
+    def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
+        """See `Strategy.first_wanted`."""
+        before = [summary for summary in summaries if summary.end_seq < self.stop]
+        return LAYERED.first_wanted(before, min(total, self.stop - 1), recent_messages, budget_tokens)
+
+    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
+        """See `Strategy.wanted_summaries`."""
+        before = [summary for summary in summaries if summary.end_seq < self.stop]
+        return LAYERED.wanted_summaries(before, recent_messages)
+
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
+        """See `Strategy.lay_out`."""
+        return LAYERED.lay_out(material.until(self.stop), room, recent_messages, meter)
 
 
 class AdapterMemory:
@@ -150,18 +188,32 @@ class AdapterMemory:
             subject=self.subject,
         )
 
-    def blocks(self, conversation: object, question: str | None, user: object = None) -> MemoryBlocks:
+    def seq_of(self, conversation: object, key: str, user: object = None) -> int | None:
+        """Return the number of the message that was stored under an idempotency key; ``None`` when there is none."""
+        scope = self.chat(conversation, user)._scope
+        found = self.memory._engine.store.read(scope, lambda view: view.idempotency(short_key(key)))
+        return None if found is None else found[1]
+
+    def blocks(
+        self, conversation: object, question: str | None, user: object = None, *, turn: str | None = None
+    ) -> MemoryBlocks:
         """
         Return what the prompt gets from memory for *question*, stored already or not.
 
-        Nothing when the user does not want memory used.
+        Nothing when the user does not want memory used.  *turn* is the key of a message of this turn: when it was stored
+        by an earlier attempt, that message and what follows it are not shown.
         """
         if not self.read:
             return MemoryBlocks("", "", ())
         chat = self.chat(conversation, user)
         asked = question if question and question.strip() else None
         stored = asked is not None and _ends_with(chat, "user", asked)
-        context = chat.context(None if stored else asked, budget_tokens=self.budget_tokens)
+        first = None if turn is None or asked is None or stored else self.seq_of(conversation, turn, user)
+        context = chat.context(
+            None if stored else asked,
+            budget_tokens=self.budget_tokens,
+            strategy=None if first is None else Until(first),
+        )
         stable = [str(message["content"]) for message in context.messages[: context.stable_messages]]
         volatile = [section.text for section in context.sections if section.name in VOLATILE and section.text]
         said = [dict(m) for m in context.messages[context.stable_messages :] if m.get("content") not in volatile]

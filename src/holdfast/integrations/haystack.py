@@ -121,7 +121,7 @@ class _Hooks:
         given = state.data.get("hook_context") or {}
         user, conversation = self._of(given)
         self._members.record(conversation, [(_key(given, 0), Message("user", said))], user)
-        blocks = self._members.blocks(conversation, said, user)
+        blocks = self._members.blocks(conversation, said, user, turn=_key(given, 0))
         state.set("hook_context", {**given, BLOCKS: blocks}, handler_override=replace_values)
 
     def add_memory(self, state: State) -> None:

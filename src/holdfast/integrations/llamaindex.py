@@ -108,27 +108,29 @@ class HoldfastMemory(BaseMemory):
         at = max((i for i, message in enumerate(said) if message.role == MessageRole.USER), default=None)
         stored = said[at].content if at is not None and all(m.role != "assistant" for m in said[at:]) else None
         question = input or stored
-        blocks = self._members.blocks(self._session, question)
+        blocks = self._members.blocks(self._session, question, turn=self._next_key())
         before = [_note(blocks.stable)] if blocks.stable else []
         recalled = [_note(blocks.volatile)] if blocks.volatile else []
         cut = at if at is not None and stored is not None and question == stored else len(said)
         return [*before, *said[:cut], *recalled, *said[cut:]]
 
     def get_all(self) -> list[ChatMessage]:
-        """Return the messages of the conversation."""
+        """Return the messages of the conversation; without those that an earlier attempt at the turn stored."""
         if self._held.is_needed():
             return list(self._held.of(self._session))
-        return [_restored(message) for message in self._chat().load()]
+        key, said = self._next_key(), self._chat().load()
+        stop = None if key is None else self._members.seq_of(self._session, key)
+        return [_restored(message) for message in said if stop is None or (message.seq or 0) < stop]
 
     def put(self, message: ChatMessage) -> None:
         """Store a message."""
-        self._number += 1
+        key, self._number = self._next_key(), self._number + 1
         if self._held.is_needed():
             self._held.of(self._session).append(message)
             return
         ready = _stored(message)
-        if self._turn is not None:
-            self._members.record(self._session, [(f"llamaindex {self._turn}:{self._number}", ready)])
+        if key is not None:
+            self._members.record(self._session, [(key, ready)])
         elif ready.role == "user":
             self._members.record(self._session, [(None, ready)])
         else:
@@ -146,6 +148,10 @@ class HoldfastMemory(BaseMemory):
     def reset(self) -> None:
         """Erase the conversation, with all that was learned from it alone."""
         self._chat().clear()
+
+    def _next_key(self) -> str | None:
+        """Return the key of the next message of the turn: what is stored under it is of an earlier attempt."""
+        return None if self._turn is None else f"llamaindex {self._turn}:{self._number + 1}"
 
     def _chat(self) -> Conversation:
         return self._members.chat(self._session)

@@ -11,7 +11,6 @@ SDK asks a session before it names the question, so what is recalled for one com
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -82,7 +81,7 @@ class HoldfastSession(SessionABC):
             read=read,
             write=write,
         )
-        self._turn, self._numbers = turn, itertools.count()
+        self._turn, self._number = turn, 0
         self._held = HeldMessages(self._members)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
@@ -111,7 +110,8 @@ class HoldfastSession(SessionABC):
         at = max((i for i, item in enumerate(given) if _read(item)[0] == "user"), default=None)
         if at is None:
             return data.model_data
-        blocks = await in_thread(self._members.blocks, self.session_id, _read(given[at])[1])
+        asked = _read(given[at])[1]
+        blocks = await in_thread(self._members.blocks, self.session_id, asked, turn=self._next_key())
         before = [_note(blocks.stable)] if blocks.stable else []
         recalled = [_note(blocks.volatile)] if blocks.volatile else []
         items: list[Any] = [*before, *given[:at], *recalled, *given[at:]]
@@ -130,8 +130,14 @@ class HoldfastSession(SessionABC):
             found = [dict(item) for item in self._held.of(self.session_id)]
             found = found if limit is None else found[max(0, len(found) - limit) :]
         else:
-            found = [_restored(message) for message in _last(self._chat(), limit)]
+            key = self._next_key()
+            stop = None if key is None else self._members.seq_of(self.session_id, key)
+            found = [_restored(message) for message in _last(self._chat(), limit, stop)]
         return [*([_note(before)] if before else []), *found]
+
+    def _next_key(self) -> str | None:
+        """Return the key of the next item of the turn: what is stored under it is of an earlier attempt."""
+        return None if self._turn is None else f"openai-agents {self._turn}:{self._number}"
 
     def _add(self, items: Sequence[Any]) -> None:
         chat = self._chat()
@@ -140,11 +146,11 @@ class HoldfastSession(SessionABC):
                 continue
             item = dict(given) if isinstance(given, Mapping) else given.model_dump(exclude_unset=True)
             message = _stored(item)
-            number = next(self._numbers)
+            key, self._number = self._next_key(), self._number + 1
             if self._held.is_needed():
                 self._held.of(self.session_id).append(item)
-            elif self._turn is not None:
-                self._members.record(self.session_id, [(f"openai-agents {self._turn}:{number}", message)])
+            elif key is not None:
+                self._members.record(self.session_id, [(key, message)])
             elif message.role == "user" and len(items) == 1:
                 self._members.record(self.session_id, [(None, message)])
             else:
@@ -166,8 +172,11 @@ class HoldfastSession(SessionABC):
         self._chat().clear()
 
 
-def _last(chat: Conversation, limit: int | None) -> list[Message]:
-    """Return the last *limit* messages that were not erased."""
+def _last(chat: Conversation, limit: int | None, stop: int | None = None) -> list[Message]:
+    """Return the last *limit* messages that were not erased, of those before message *stop*."""
+    if stop is not None:
+        before = [message for message in chat.load() if (message.seq or 0) < stop]
+        return before if limit is None else before[max(0, len(before) - limit) :]
     if limit is None:
         return chat.load()
     state, wanted = chat.state(), limit

@@ -109,7 +109,7 @@ class MemoryCapability(AbstractCapability[Any]):
         if self._blocks is None:
             question = _text(ctx.prompt)
             self._blocks = await in_thread(
-                self._members.blocks, self._conversation(ctx), question or None, self._user(ctx)
+                self._members.blocks, self._conversation(ctx), question or None, self._user(ctx), turn=_key(ctx, 0)
             )
         return replace(request_context, messages=_with_memory(request_context.messages, self._blocks))
 

@@ -27,11 +27,13 @@ class Promises:
     The promises; a subclass says how its framework talks.
 
     ``keys``: turns are named by a key, or by ids that the caller gives.  ``fails``: the user's words are stored before the
-    model is asked.  ``switches``: reading and writing can be switched off apart.
+    model is asked.  ``switches``: reading and writing can be switched off apart.  ``retries``: an earlier attempt at a
+    turn is no part of its history.
     """
 
     keys = True
     switches = True
+    retries = False
 
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         """Run one turn of an agent whose model replies "noted: …"; return the texts of the prompt that it saw."""
@@ -105,6 +107,21 @@ class Promises:
                     self.talk(memory, "ok" if turn % 5 == 0 else f"turn {turn}", key=f"turn-{turn}")
 
             assert len(self.said(memory)) == 2 * TURNS
+
+    def test_the_model_is_not_shown_an_earlier_attempt_at_its_turn(self):
+        if not (self.keys and self.retries):
+            pytest.skip("the framework keeps the history by itself")
+        with Memory(embedder=None) as memory:
+            self.talk(memory, "I keep bees.", key="t-0")
+            first = self.talk(memory, "What may I cook?", key="t-1")
+            again = self.talk(memory, "What may I cook?", key="t-1")
+            after = self.talk(memory, "And tomorrow?", key="t-2")
+
+            assert "noted: What may I cook?" not in "\n".join(again)
+            assert [text for text in again if "cook" in text] == ["What may I cook?"]
+            assert [text for text in again if "bees" in text] == [text for text in first if "bees" in text]
+            assert "noted: What may I cook?" in "\n".join(after)
+            assert len(self.said(memory)) == 6
 
     def test_a_turn_whose_model_failed_is_stored_once_when_it_is_tried_again(self):
         with Memory(embedder=None) as memory:

@@ -296,6 +296,17 @@ def test_what_was_sent_for_a_reply_is_shown_with_what_changed(sign_in, told):
         assert browser.get(f"{ONE}?sent={odd}").status_code == 200
 
 
+def test_facts_that_answer_the_question_are_not_called_passages(sign_in, told):
+    told.context("Where do I live, in Porto?")
+    reply = told.record("Where do I live, in Porto?", "In Porto.").seqs[-1]
+    sent = told.sent(reply)
+    shown = section(sign_in().get(f"{ONE}?sent={reply}"), "sent")
+
+    assert sent.recalled > 0
+    assert f"For the question {sent.recalled} item" in shown
+    assert "passage" not in shown
+
+
 def test_one_chats_here_with_a_typed_reply_a_stub_or_the_model(sign_in, told):
     browser = sign_in()
     for fields, expected in (({"reply": "I see."}, "I see."), ({}, conversations.STUB)):

@@ -155,6 +155,46 @@ AUXILIARY = {
         "follow-ups",
         [*CHAT, system("Based on the conversation above, suggest three short suggested replies for the user. Return only a JSON array of strings.")],
     ),
+    "name of the chat, fenced": (
+        "title",
+        [user("Based on the chat history, give this conversation a name.\nKeep it short - 10 characters max, no quotes.\nUse English.\nJust provide the name, nothing else.\n\n"
+              f"Here's the conversation:\n\n```\n{SAID}\n\n---------\n\nNoted!\n```\n\nName this conversation in 10 characters or less.\nUse English.\nOnly give the name, nothing else.\n\nThe name is:")],
+    ),
+    "name of the chat, without the last line": (
+        "title",
+        [user(f"Based on the chat history, give this conversation a name.\nKeep it short - 10 characters max, no quotes.\nUse Chinese.\nJust provide the name, nothing else.\n\nHere's the conversation:\n\n```\n{SAID}\n```")],
+    ),
+    "name of the chat, to go on from": (
+        "title",
+        [user(f"Name the following conversation in 10 characters or less. Use German.\n\n```\n{SAID}\n```\n\nThe name is:")],
+    ),
+    "quoted message": ("title", [user(f'Summarize in a 10-word Title. Give the title only. "{SAID}"')]),
+    "quoted message of five words": ("title", [user(f'Summarize in a 5-word Title. Give the title only. Here is the message: "{SAID}"')]),
+    "quoted message behind the chat": ("title", [*CHAT, user(f'Summarize in a 6-word Title. Give the title only. "{SAID}"')]),
+    "label with examples": (
+        "title",
+        [system("You are a summarization AI. Your task is to summarize user requests into a single short sentence of four words or less. Do not try to answer the query, just summarize the user's query. Always start your answer with an emoji relevant to the summary."),
+         user("Who is the president of Gabon?"), said("🇬🇦 President of Gabon"), user("Who is Julien Chaumond?"), said("🧑 Julien Chaumond"), user(SAID)],
+    ),
+    "label with examples, older": (
+        "title",
+        [system("You are a summarization AI. You'll never answer a user's question directly, but instead summarize the user's request into a single short sentence of four words or less. Always start your answer with an emoji relevant to the summary."),
+         user("Who is the president of Gabon?"), said("🇬🇦 President of Gabon"), user(SAID)],
+    ),
+    "label without examples": (
+        "title",
+        [system("Summarize the user's request into a single short sentence of four words or less. Do not try to answer it, only summarize the user's query."), user(SAID)],
+    ),
+    "titling assistant with examples": (
+        "title",
+        [system("You are a chat thread titling assistant.\nGoal: Produce a very short, descriptive title (2–4 words) that names the topic of the user's first message.\nRules:\n- Output ONLY the title text. No prefixes, labels, quotes, emojis, hashtags, or trailing punctuation."),
+         user("Who is the president of Gabon?"), said("President of Gabon"), user(SAID)],
+    ),
+    "title of truncated lines": (
+        "title",
+        [system("You are an AI conversation titles assistant who specializes in creating expressive yet few-words chat titles."),
+         user(f"Analyze the given short conversation (every line is truncated) and extract a concise chat title that summarizes the conversation in as little as a couple of words.\nOnly respond with the lowercase short title and nothing else.\n\n```\n- user: {SAID}\n- assistant: Noted!\n```")],
+    ),
     "fill in the middle": ("autocomplete", [user(f"<|fim_prefix|># {SAID}\ndef home():<|fim_suffix|>\n<|fim_middle|>")]),
     "named by metadata": ("title", [user(SAID)], {"metadata": {"task": "title_generation"}}),
     "named tags by metadata": ("tags", [user(SAID)], {"metadata": {"task": "tags_generation"}}),
@@ -209,6 +249,15 @@ ORDINARY = {
     "Chinese summary": [user("请总结一下《红楼梦》，不要超过两百字")],
     "German title": [user("Ich brauche einen Titel für meinen Roman, nur den Titel bitte.")],
     "short answer": [user("What's the topic of the user's guide of my oven? In 5 words.")],
+    "name of the chat": [*CHAT, user("Give this conversation a name.")],
+    "short name of the chat": [*CHAT, user("Give this conversation a name. Keep it short, 10 characters max.")],
+    "name this chat": [*CHAT, user("Can you name this conversation in three words?")],
+    "ten words": [user(f"Summarize in a 10-word title what I told you: {SAID}")],
+    "ten words, the title only": [user(f"Summarize this in a 10-word title. Give the title only. {SAID}")],
+    "unfinished": [user("Help me fill in this form.\nMy street is: Rua Nova\nThe name is:")],
+    "bot that summarizes texts": [system("You are a summarization AI. Summarize the texts that the user sends in 100 words or less, and answer questions about them."), user("Summarize: Rome is old."), said("Rome is old."), user(SAID)],
+    "bot that never answers for others": [system("You are a coach. Summarize the user's question first, then answer it. Never answer for the user's doctor."), user(SAID)],
+    "short bot": [system("You are a concise bot. Answer the user's questions in ten words or less. Do not answer legal questions."), user(SAID), said("Noted!"), user("And Oslo?")],
     "named on": [user(AUXILIARY["name of the chat"][1][0]["content"])],
 }  # fmt: skip
 

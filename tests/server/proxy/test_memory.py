@@ -239,7 +239,7 @@ def test_one_request_can_go_without_recall_or_without_a_trace(world):
 
     blind = raw(world.client(X_Memory_Recall="off"))
     assert "peanuts" not in world.model.asked[-1].raw.decode()
-    assert blind.headers["x-memory"] == "on"
+    assert blind.headers["x-memory"] == "on; recall=off"
     assert len(world.stored()) == 2
 
     silent = raw(
@@ -249,7 +249,7 @@ def test_one_request_can_go_without_recall_or_without_a_trace(world):
         ],
     )
     assert "peanuts" in world.model.asked[-1].raw.decode()
-    assert silent.headers["x-memory"].startswith("on; facts=2")
+    assert silent.headers["x-memory"].startswith("on; store=off; facts=2")
     assert len(world.stored()) == 2
 
     neither = raw(world.client(X_Memory="off"))

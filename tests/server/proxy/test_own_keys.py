@@ -11,7 +11,7 @@ from holdfast import Config, Memory
 from holdfast.llm.sealing import new_master
 
 from .test_clients import ask
-from .upstream import Fake, serving
+from .upstream import Fake, answer, serving
 
 KEY = "sk-own-canary-42"
 
@@ -82,3 +82,12 @@ def test_a_users_address_that_leads_back_here_ends_the_circle(serve, monkeypatch
         ask(world.client("ana"))
 
     assert raised.value.code == "upstream-loop"
+
+
+def test_with_a_key_of_their_own_users_go_on_from_whatever_it_opens(world, own):
+    """No other user's responses are behind that key."""
+    own.reply = lambda asked: answer(asked, "Noted!")
+    client = world.with_key(world.key("user", user="ana"))
+    client.responses.create(model="m-1", input="Hello.", previous_response_id="resp_made_elsewhere")
+
+    assert len(own.asked) == 1

@@ -293,17 +293,6 @@ def test_a_conversation_of_the_models_server_names_the_memorys(world):
     assert len(world.stored(conversation="conv_1")) == 4
 
 
-def test_users_with_the_same_response_id_stay_apart(world):
-    first = world.client(conversation=None).responses.create(model="m-1", input="I live in Porto.")
-    world.client(user="bo", conversation=None).responses.create(
-        model="m-1", input="Hello.", previous_response_id=first.id
-    )
-
-    (name,) = world.memory.user("ana").conversations()
-    assert len(world.stored(conversation=name)) == 2
-    assert "Porto" not in str(world.model.asked[1].body["input"])
-
-
 def test_a_client_that_leaves_stops_the_model_and_what_it_heard_is_kept(world):
     words = [f"w{number} " for number in range(400)]
     world.model.reply = lambda asked: events(response("".join(words)), *words, wait_s=0.02)

@@ -44,6 +44,7 @@ MOST_HISTORY = 2_000  # messages of an older history that are taken in
 REQUEST = "request"  # in the meta of an input: its idempotency key, hashed
 RESPONSE, SHOWN = "response_id", "memory_sha256"  # in that of a reply: its id, hashed; what memory the model had then
 ITEMS = "item_ids"  # in that of a reply, too: the ids of its parts, hashed
+WITHIN = "held_in"  # and the conversation in which the model's server holds it, hashed
 CHAINS = 50  # conversations in which the reply is looked for that a request goes on from
 
 State = Literal["on", "off", "degraded"]
@@ -71,7 +72,8 @@ class ProxiedChat:
     ``chat`` is ``None`` when there is no memory for it.  ``keeps``: its answer is stored.  ``notes`` say what was done,
     for the answer's headers.  ``shown`` is a digest of the part of the memory that seldom changes, ``had`` that of what the
     model's server held of it before, ``known`` whether they are the same.  ``after`` is the message that the answer follows,
-    ``branches`` whether the client shows its history, so that others may follow it, too.
+    ``branches`` whether the client shows its history, so that others may follow it, too.  ``within`` is the conversation of
+    the model's server that it is in.  ``switched_off``: ``store`` or ``recall``, when the request did not want it.
     """
 
     state: State
@@ -84,8 +86,10 @@ class ProxiedChat:
     whose: tuple[Any, ...] = ()
     after: int = 0
     branches: bool = False
+    within: str = ""
     flight: Flight | None = None
     inserted: Sequence[Inserted] = ()
+    switched_off: Sequence[str] = ()
     notes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -95,10 +99,11 @@ class ProxiedChat:
 
     @property
     def header_value(self) -> str:
-        """Return the value of the header: ``on; facts=2; tokens=61``, ``off; reason=paused``."""
+        """Return the value of the header: ``on; facts=2; tokens=61``, ``on; store=off``, ``off; reason=paused``."""
         if self.reason:
             return f"{self.state}; reason={self.reason}"
-        return "; ".join([self.state, *(f"{name}={count}" for name, count in self.notes.items())])
+        switches = (f"{name}=off" for name in self.switched_off)
+        return "; ".join([self.state, *switches, *(f"{name}={count}" for name, count in self.notes.items())])
 
 
 class ChatMemory:
@@ -248,7 +253,7 @@ class ChatMemory:
                     if message.meta.get(RESPONSE) == wanted:
                         said = self._memory.conversation(one, user=user, **whose).load(abandoned=True)
                         return one, way_to(said, message.seq)
-        return known or _digest(follows), ()
+        return known or digest_of_name(follows), ()
 
     def _remember_reply(self, turn: ProxiedChat, name: str) -> None:
         """Remember where a reply is, so that what goes on from it is found without a search."""
@@ -258,7 +263,7 @@ class ChatMemory:
 
     def _stored_as(self, whose: tuple[Any, ...], name: str) -> str:
         """Return the digest under which a reply, or a part of one, is stored."""
-        digest = _digest(name)
+        digest = digest_of_name(name)
         return self._same_replies.get((*whose, digest), digest)
 
     def _remember_same(self, turn: ProxiedChat, reply: Message, stored: Message) -> None:
@@ -295,8 +300,9 @@ class ChatMemory:
         if answer is not None:
             mark = {} if whole else {INCOMPLETE: True}
             spent = {} if used is None else replace(used, model=used.model[:200]).meta
-            held = {RESPONSE: _digest(name), SHOWN: turn.held} if name else {}
-            parts = {ITEMS: [_digest(item) for item in items]} if items else {}
+            held = {RESPONSE: digest_of_name(name), SHOWN: turn.held} if name else {}
+            parts: dict[str, Any] = {ITEMS: [digest_of_name(item) for item in items]} if items else {}
+            parts |= {WITHIN: turn.within} if turn.within else {}
             reply = replace(answer, meta={**answer.meta, **mark, **spent, **held, **parts})
             with self._lock(turn):
                 self._answer(turn, turn.chat, reply, whole=whole)
@@ -420,13 +426,14 @@ def _forget_oldest(names: dict[tuple[Any, ...], str]) -> None:
         names.pop(next(iter(names)), None)
 
 
-def _digest(name: str) -> str:
+def digest_of_name(name: str) -> str:
+    """Return the form in which the name of a reply, an item, or a conversation of the model's server is kept."""
     return sha256(name.encode()).hexdigest()[:32]
 
 
 def _digest_of_stable(context: Context) -> str:
     stable = json.dumps(context.messages[: context.stable_messages], ensure_ascii=False)
-    return _digest(stable)
+    return digest_of_name(stable)
 
 
 def _counted(context: Context) -> dict[str, int]:
@@ -470,27 +477,7 @@ class Beside:
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        shown_from, here = self.shown_from, material.conversation
-        earlier = replace(
-            material,
-            messages=[message for message in material.messages if message.seq < shown_from],
-            summaries=[summary for summary in material.summaries if summary.end_seq < shown_from],
-            hits=[
-                hit
-                for hit in material.hits
-                if not (hit.kind == "message" and hit.conversation == here and hit.seq >= shown_from)
-            ],
-            beside={
-                key: hit
-                for key, hit in material.beside.items()
-                if not (hit.conversation == here and hit.seq >= shown_from)
-            },
-            total_messages=min(material.total_messages, shown_from - 1),
-            messages_from=min(material.messages_from, shown_from),
-            query=None,
-            searched=False,
-            opening=[message for message in material.opening if message.seq < shown_from],
-        )
+        earlier = replace(material.until(self.shown_from), query=None, searched=False)
         return LAYERED.lay_out(earlier, room, recent_messages, meter)
 
 

@@ -179,6 +179,11 @@ class MemoryOptions:
     history: str = ""
     request: str = ""
 
+    @property
+    def switched_off(self) -> list[str]:
+        """``store`` and ``recall``, where the request does not want them."""
+        return [name for name, wanted in (("store", self.store), ("recall", self.recall)) if not wanted]
+
 
 def memory_options(
     fields: Mapping[str, Any], headers: Mapping[str, str], grant: Grant, shape: Shape = CHAT
@@ -279,7 +284,7 @@ def _is_off(value: str | None) -> bool:
 
 
 _ENOUGH = 3
-_EARLY_CHARS, _NEAR_CHARS = 300, 200
+_EARLY_CHARS, _NEAR_CHARS, _LABEL_CHARS = 300, 200, 700
 _READ_CHARS = 6_000  # of the beginning and of the end of a prompt
 
 # Where chat programs name the task of a request, and how the names of such tasks look.
@@ -302,7 +307,7 @@ _TASK_NAME = {kind: expression(names, re.IGNORECASE) for kind, names in _TASKS.i
 
 # What the instruction asks for; the words of several languages.
 _ASKS = {
-    "title": r"\b(?:title|headline|topic name|subject line|chat name|thread name|name (?:for|to) (?:the|this|our) (?:chat|conversation|discussion|thread|session)|(?:chat|conversation|thread|session|this|it) a (?:short )?name"
+    "title": r"\b(?:title|headline|topic name|name (?:this|the following) (?:chat|conversation)|subject line|chat name|thread name|name (?:for|to) (?:the|this|our) (?:chat|conversation|discussion|thread|session)|(?:chat|conversation|thread|session|this|it) a (?:short )?name"
     r"|2-3 word|conversation topic|titel|überschrift|título|titre|titolo)\b|标题|標題|主题|主題|题目|제목|タイトル|заголовок",
     "tags": r"(?<!> )\b(?:tags?|keywords? categor|categories|categoriz\w+|hashtags?|labels?|schlagwörter|etiquetas|étiquettes)\b|标签|標籤|태그|タグ",
     "follow-ups": r"\b(?:follow[- ]?up (?:questions|prompts|suggestions)|suggest(?:ed|ions?)? (?:repl|question|prompt|respons)\w*|(?:next|likely|relevant|three|3|most likely) questions?|questions? (?:that )?(?:the |a )?(?:user|human)s? (?:might|could|would|may|can)"
@@ -336,8 +341,26 @@ _NO_LIMIT = expression(
     r"(?:\d+|two|three|four|five|six|seven|eight|ten)[- ]?(?:words?|characters?|chars)", re.IGNORECASE
 )
 _FOR_PROGRAMS = expression(
-    r"\b(?:go straight to|(?:without|omit|skip|no)(?: any| the)? (?:\w+ )?(?:lead-?in|preamble|prefix)|your task is to|for future context|as (?:a )?prompt for|ignore (?:all )?previous instructions|exclusively with)|直接返回|没有主题",
-    re.IGNORECASE,
+    r"\b(?:go straight to|(?:without|omit|skip|no)(?: any| the)? (?:\w+ )?(?:lead-?in|preamble|prefix)|your task is to|for future context|as (?:a )?prompt for|ignore (?:all )?previous instructions|exclusively with)|直接返回|没有主题"
+    r"|^(?:the )?(?:name|title|chat title|topic|summary)(?: is)?\s*[:：]\s*\Z",  # the answer is to go on from there
+    re.IGNORECASE | re.MULTILINE,
+)
+# What some programs write, whole: nothing else tells a quoted message from one that the user quotes.
+_PROMPTS = {
+    "title": expression(
+        r"\A\s*(?:based on the chat history, give this conversation a name\.\s+keep it short\b"
+        r"|(?:summari[sz]e|write|generate) (?:this )?in (?:an? )?\d+-word title\. (?:give|return|output) the title only\.\s*(?:here is the message:?\s*)?[\"“'])",
+        re.IGNORECASE,
+    )
+}
+# Instructions to label what the user says in a few words, without an answer; examples of labels may follow.
+_LABEL = tuple(
+    expression(words, re.IGNORECASE)
+    for words in (
+        r"\b(?:summari[sz]e|title|label|names? the topic of)\b.{0,40}\b(?:the )?user'?s?'? (?:first |last )?(?:requests?|quer(?:y|ies)|questions?|messages?|prompts?)\b",
+        r"\b(?:(?:\d+|two|three|four|five|six|seven|eight|ten) words? or (?:less|fewer)|(?:at most|under|within|up to) (?:\d+|three|four|five|six|ten) words|\d ?(?:-|–|to) ?\d+ words?)\b",
+        r"\b(?:(?:do not|don't|never|not)(?: try to| directly)? answer|(?:output|return|respond with|reply with) only (?:the |a )?(?:title|summary|label))\b",
+    )
 )
 # A conversation laid out within the prompt, and the parts of prompts.
 _TAGGED = expression(
@@ -377,11 +400,19 @@ def auxiliary_task(fields: Mapping[str, Any], headers: Mapping[str, str], shape:
     role, last = messages[asked]
     if _FILL.search(last):
         return "autocomplete"
+    known = next((kind for kind, shape_of in _PROMPTS.items() if shape_of.search(last)), "")
+    told = "\n".join(text for other, text in messages if other in INSTRUCTIONS)
+    if known or _labels(told):
+        return known or "title"
     found = _judge(last, small=_answer_is_short(fields), after=asked > 1, by_program=role in INSTRUCTIONS)
     if not found and asked <= 2 and not any(other == "assistant" for other, _ in messages):
-        system = "\n".join(text for other, text in messages if other in INSTRUCTIONS)
-        found = _judge(system, small=_answer_is_short(fields), holds=last, by_program=True) if system else ""
+        found = _judge(told, small=_answer_is_short(fields), holds=last, by_program=True) if told else ""
     return found
+
+
+def _labels(told: str) -> bool:
+    """Whether instructions want a label of what the user says and no answer, right at their beginning."""
+    return all(words.search(told[:_LABEL_CHARS]) for words in _LABEL)
 
 
 def _named(fields: Mapping[str, Any], headers: Mapping[str, str]) -> str:

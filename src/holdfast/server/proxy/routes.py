@@ -7,11 +7,10 @@ An answer is read while its bytes pass through unchanged: whatever cannot be rea
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -25,15 +24,15 @@ from starlette.types import Message as ASGIMessage
 from starlette.types import Receive, Scope, Send
 
 from ...errors import EndpointRefused, HoldfastError
-from ...integrations.calls.replies import StreamedReply, reply_message, reported_usage
 from ...memory import Memory
 from ...text import dataclass
 from ...text.validate import short_cache_key
-from ...types import Message, ReplyUsage
 from ..gate import Grant, Quotas
 from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
 from ..settings import ServerSettings
-from .chat import ChatMemory, ProxiedChat
+from .chat import ChatMemory, ProxiedChat, digest_of_name
+from .owners import Owner, Owners, References, references
+from .reply import ReplyReader
 from .request import (
     ChatRequest,
     MemoryOptions,
@@ -44,7 +43,7 @@ from .request import (
     read,
     with_field,
 )
-from .shapes import CHAT, MESSAGES, RESPONSES, Shape, response_reply
+from .shapes import CHAT, MESSAGES, RESPONSES, Shape
 from .upstream import VIA, Headers, Mask, Pool, UpstreamServer, answered, upstream_of
 
 MODELS, MODEL = "/v1/models", "/v1/models/{model}"
@@ -74,10 +73,12 @@ RESPONSE_OPERATIONS = [
     ("GET", "/input_items", "chat_response_items", "List the input of a response that the model's server keeps."),
 ]
 LARGE_BODY = 64 * 2**10
-MAX_READ_BYTES = 32 * 2**20
-_DONE = b"[DONE]"
-_NOT_WHOLE = ("failed", "cancelled", "queued", "in_progress")  # states of a response
-_LAST_EVENTS = frozenset(("response.completed", "response.incomplete", "response.failed", "message_stop"))
+CLOSING_S = 1.0
+_OF_OTHERS = "This request goes on from a response, conversation, or item that is not known as this user's"
+_NOT_KNOWN = (
+    "send the earlier messages themselves in input, without previous_response_id, conversation, and item_reference, "
+    "or let the program's own key make this request for the user"
+)
 
 
 def _operation(name: str, summary: str, parameters: Sequence[str] = (), **more: Any) -> dict[str, Any]:
@@ -135,8 +136,43 @@ class _Exchange:
     answer: ReplyReader | None = None
     begun: bool = False
     kept: bool = False
+    closing: anyio.Event | None = None
+    owner: Owner | None = None
+    noted: int = 0
     report_headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     shape: Shape = CHAT
+
+
+class ClosingAnswers:
+    """
+    Answers whose last words have passed and that are about to be stored, by user.
+
+    A client may go on from such an answer before the model's server has closed it: its next request waits a moment.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[Any, ...], list[anyio.Event]] = {}
+
+    def add(self, whose: tuple[Any, ...]) -> anyio.Event:
+        """Note an answer; the event is set when it is stored."""
+        event = anyio.Event()
+        self._open.setdefault(whose, []).append(event)
+        return event
+
+    def remove(self, whose: tuple[Any, ...], event: anyio.Event | None) -> None:
+        """Note that an answer is stored."""
+        waiting = self._open.get(whose, [])
+        if event in waiting:
+            waiting.remove(event)
+            event.set()
+        if not waiting:
+            self._open.pop(whose, None)
+
+    async def stored(self, whose: tuple[Any, ...]) -> None:
+        """Wait until the answers noted so far are stored; at most `CLOSING_S` seconds."""
+        with anyio.move_on_after(CLOSING_S):
+            for event in tuple(self._open.get(whose, ())):
+                await event.wait()
 
 
 class Proxy:
@@ -144,7 +180,7 @@ class Proxy:
 
     def __init__(self, memory: Memory, settings: ServerSettings, quotas: Quotas) -> None:
         self._memory, self._settings = memory, settings
-        self._turns = ChatMemory(memory, quotas)
+        self._turns, self._closing, self._owners = ChatMemory(memory, quotas), ClosingAnswers(), Owners(memory)
         self.pool = Pool(settings, memory.config.allow_private_endpoints)
 
     def add_to(self, table: RouteTable) -> None:
@@ -219,12 +255,16 @@ class Proxy:
         body = await _whole(receive)
         if body is None:
             return
-        request, asked, task = await _read(body, scope, grant, shape)
+        request, asked, task, named = await _read(body, scope, grant, shape)
         upstream = await self._upstream(scope, grant.org, asked.user, shape.protocol)
         if isinstance(upstream, Response):
             await upstream(scope, receive, send)
             return
-        turn = ProxiedChat("off")
+        refusal = await self._refused(upstream, scope, asked, named)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        turn = ProxiedChat("off", within=next(iter(named.within), ""), switched_off=asked.switched_off)
         if request is None:
             turn.reason = "unreadable"
         elif asked.user is None or not (asked.store or asked.recall):
@@ -235,6 +275,7 @@ class Proxy:
             same = asked.request or sha256(body).hexdigest()
             names = (grant.org, grant.bot, grant.subject, asked.user, asked.conversation, shape.name, same)
             turn.flight = self._turns.flight(*names)
+            await self._closing.stored((grant.org, grant.bot, grant.subject or None, asked.user))
             await self._safely(turn, partial(self._turns.begin, request, asked, grant, turn))
             if turn.state == "on" and turn.inserted:
                 body = _written(request, turn, upstream, cached=self._memory.config.prompt_cache)
@@ -242,7 +283,33 @@ class Proxy:
         exchange = _Exchange(
             upstream, "POST", url, headers, body, turn, report_headers=_report_headers(turn), shape=shape
         )
+        exchange.owner = None if asked.user is None else (grant.org, asked.user)
         await self._relay(exchange, scope, receive, send)
+
+    async def _refused(
+        self, upstream: UpstreamServer, scope: Scope, asked: MemoryOptions, named: References
+    ) -> Response | None:
+        """Return the answer to a request that refers to what is not the user's on the model's server."""
+        grant: Grant = scope["state"]["grant"]
+        if not (named.within or named.kept) and named.readable:
+            return None
+        refuses = True
+        with anyio.move_on_after(self._settings.memory_timeout_s) as limit:
+            try:
+                check = partial(self._owners.refuses, upstream, grant, asked, named)
+                refuses = await run_sync(check, abandon_on_cancel=True, limiter=self.pool.threads())
+            except HoldfastError as error:
+                return in_shape(scope, problem_of(error))
+        if limit.cancelled_caught:
+            return _problem(scope, 503, "store-busy", "It cannot be seen now whose that response is", "try again")
+        if refuses:
+            title = (
+                _OF_OTHERS if named.readable else "This request is not JSON, so nobody can tell whose response it names"
+            )
+            return _problem(scope, 403, "unknown-reference", title, _NOT_KNOWN)
+        if asked.user is not None:
+            self._owners.note(upstream, (grant.org, asked.user), named.within)
+        return None
 
     async def _safely(self, turn: ProxiedChat, work: Callable[[], None]) -> None:
         """Run *work* of the memory in a thread; whatever it raises, and however long it takes, the chat goes on."""
@@ -277,8 +344,7 @@ class Proxy:
                     await refusal(scope, receive, send)
                 group.cancel_scope.cancel()
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._keep(exchange)
+            await self._keep(exchange)
 
     async def _exchanged(self, exchange: _Exchange, scope: Scope, send: Send) -> Response | None:
         """Pass the answer on; a problem when there is none to pass on."""
@@ -331,11 +397,14 @@ class Proxy:
         held = bytearray()
         async for chunk in response.aiter_raw():
             answer.feed(chunk)
+            self._note(exchange, answer)
             if not answer.streams and answer.readable:
                 held += chunk
                 continue
-            if answer.done:
+            if answer.ended:
                 await self._keep(exchange)
+            elif answer.closing and exchange.turn is not None and exchange.closing is None:
+                exchange.closing = self._closing.add(exchange.turn.whose)
             await self._begin(exchange, start, send)
             await send({"type": "http.response.body", "body": bytes(held) + chunk, "more_body": True})
             held.clear()
@@ -348,18 +417,28 @@ class Proxy:
             exchange.begun = True
             await send(start)
 
+    def _note(self, exchange: _Exchange, answer: ReplyReader) -> None:
+        """Note whose the response is, as soon as its name is known; the client may go on from it at once."""
+        names = [answer.id, *answer.items] if answer.id and exchange.shape is RESPONSES else []
+        if exchange.owner is not None and len(names) > exchange.noted:
+            new, exchange.noted = names if not exchange.noted else names[exchange.noted :], len(names)
+            self._owners.note(exchange.upstream, exchange.owner, map(digest_of_name, new))
+
     async def _keep(self, exchange: _Exchange) -> None:
-        """Store the chat so far, once."""
+        """Store the chat so far, once; to the end, even when the client goes away meanwhile."""
         turn, answer = exchange.turn, exchange.answer
         if exchange.kept or turn is None or answer is None:
             return
         exchange.kept = True
         answer.end()
+        self._note(exchange, answer)
         said, used, whole = answer.message(), answer.used, answer.whole
         name, items = (answer.id, answer.items) if exchange.shape is RESPONSES else ("", [])
-        if turn.keeps and (said is not None or used is not None or name):
-            keep = partial(self._turns.finish, turn, said, used, whole=whole, name=name, items=items)
-            await self._safely(turn, keep)
+        with anyio.CancelScope(shield=True):
+            if turn.keeps and (said is not None or used is not None or name):
+                keep = partial(self._turns.finish, turn, said, used, whole=whole, name=name, items=items)
+                await self._safely(turn, keep)
+        self._closing.remove(turn.whose, exchange.closing)
 
 
 def _models_path(raw: str) -> str | None:
@@ -392,21 +471,25 @@ class _Application:
         await self._call(scope, receive, send)
 
 
-async def _read(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
-    """Parse the request, ``None`` when we cannot read it, its options, and the task that a chat program set itself."""
+_Read = tuple[ChatRequest | None, MemoryOptions, str, References]
+
+
+async def _read(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> _Read:
+    """Parse the request, ``None`` when we cannot read it, its options, the task that a chat program set itself, and what it refers to."""
     if len(body) > LARGE_BODY:  # other clients shall not wait for it
         return await run_sync(_parsed, body, scope, grant, shape)
     return _parsed(body, scope, grant, shape)
 
 
-def _parsed(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> tuple[ChatRequest | None, MemoryOptions, str]:
+def _parsed(body: bytes, scope: Scope, grant: Grant, shape: Shape) -> _Read:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    named = references(body) if shape is RESPONSES else References()
     try:
         request = read(body, shape)
     except Unreadable:
-        return None, memory_options({}, headers, grant, shape), ""
+        return None, memory_options({}, headers, grant, shape), "", named
     options = memory_options(request.fields, headers, grant, shape)
-    return request, options, auxiliary_task(request.fields, headers, shape)
+    return request, options, auxiliary_task(request.fields, headers, shape), named
 
 
 def _written(request: ChatRequest, turn: ProxiedChat, upstream: UpstreamServer, *, cached: bool) -> bytes:
@@ -451,170 +534,3 @@ async def _whole(receive: Receive) -> bytes | None:
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return b"".join(parts)
-
-
-class ReplyReader:
-    """
-    One answer: a JSON document, or a stream of events.
-
-    ``done``: the stream has said that it is at its end.  ``whole``: nothing of the answer is missing, and it did not fail.  ``id`` is the name
-    by which a later request may go on from it; ``items`` are those of its parts, which it may show in their place.
-    """
-
-    def __init__(self, content_type: str, encoding: str = "", shape: Shape = CHAT) -> None:
-        self._shape = shape
-        self.id = ""
-        self.items: list[str] = []
-        kind = content_type.partition(";")[0].strip().lower()
-        self.streams = kind == "text/event-stream"
-        self.readable = encoding.lower() in ("", "identity")
-        self.done = False
-        self.used: ReplyUsage | None = None
-        self._rest = bytearray()
-        self._spoken = StreamedReply()
-        self._refusals: list[str] = []
-        self._finished = self._broken = False
-        self._message: Message | None = None
-
-    def feed(self, chunk: bytes) -> None:
-        """Read the next bytes."""
-        if not self.readable:
-            return
-        self._rest += chunk
-        if len(self._rest) > MAX_READ_BYTES:
-            self.readable = False
-            self._rest.clear()
-        elif self.streams and b"\n" in chunk:
-            *lines, rest = bytes(self._rest).split(b"\n")
-            self._rest = bytearray(rest)
-            for line in lines:
-                self._line(line)
-
-    def end(self) -> None:
-        """Finish: there are no more bytes."""
-        if not self.readable:
-            return
-        if self.streams:
-            self._line(bytes(self._rest))
-            return
-        given = _json(bytes(self._rest))
-        if given is not None and self._shape is not CHAT:
-            self._finished = True
-            self._take_whole(given)
-        elif given is not None:
-            self._finished = True
-            self._note_use(given)
-            said = _of_first_choice(given, "message")
-            refusal = _get(_get(_first(said.get("choices")), "message"), "refusal") if said else None
-            self._message = reply_message(said) if said else None
-            if self._message is None and isinstance(refusal, str):
-                self._message = Message("assistant", refusal)
-
-    @property
-    def whole(self) -> bool:
-        """Whether the model came to its end."""
-        return (self.done or self._finished) and not self._broken
-
-    def message(self) -> Message | None:
-        """Return the reply so far; ``None`` when there is none, or none that we can read."""
-        if not self.readable or not self.streams or self._message is not None:
-            return self._message
-        said = self._spoken.message()
-        refusal = "".join(self._refusals)
-        if refusal and (said is None or not said.content):
-            return replace(said or Message("assistant", ""), content=refusal)
-        return said
-
-    def _line(self, line: bytes) -> None:
-        if not line.startswith(b"data:"):
-            return
-        payload = line[5:].strip()
-        if payload == _DONE:
-            self.done = True
-            return
-        given = _json(payload)
-        if given is None:
-            return
-        if self._shape is not CHAT:
-            self._event(given)
-            return
-        self._note_use(given)
-        said = _of_first_choice(given, "delta")
-        if not said:
-            return
-        choice = said["choices"][0]
-        self._finished = self._finished or choice.get("finish_reason") is not None
-        self._spoken.add(said)
-        refusal = _get(choice.get("delta"), "refusal")
-        if isinstance(refusal, str):
-            self._refusals.append(refusal)
-
-    def _event(self, given: Mapping[str, Any]) -> None:
-        """Read an event of a response, or of Anthropic's."""
-        self._spoken.add(given)
-        kind, response = given.get("type"), given.get("response")
-        if kind == "response.refusal.delta" and isinstance(given.get("delta"), str):
-            self._refusals.append(given["delta"])
-        if isinstance(response, dict) and isinstance(response.get("id"), str):
-            self.id = response["id"]
-        if kind == "response.output_item.done":
-            self._note_items([given.get("item")])
-        if kind in _LAST_EVENTS:
-            self.done, self._broken = True, kind == "response.failed"
-            if isinstance(response, dict):
-                self._take_whole(response)
-        used = self._spoken.usage
-        if used is not None:
-            self.used = replace(used, model=used.model or "unknown")
-
-    def _take_whole(self, given: Mapping[str, Any]) -> None:
-        """Read a whole response, or a whole message of Anthropic's."""
-        self._message = response_reply(given) if self._shape is RESPONSES else reply_message(given)
-        self.id = given["id"] if isinstance(given.get("id"), str) else self.id
-        self._note_items(given.get("output"))
-        self._broken = self._broken or given.get("status") in _NOT_WHOLE
-        used = reported_usage(given)
-        if used is not None:
-            self.used = replace(used, model=used.model or "unknown")
-
-    def _note_items(self, output: object) -> None:
-        ids = [_get(item, "id") for item in output] if isinstance(output, list) else []
-        self.items += [name for name in ids if isinstance(name, str) and name not in self.items]
-
-    def _note_use(self, given: Mapping[str, Any]) -> None:
-        """Keep what the model's server counted, in the shape of whichever provider it passes on."""
-        model, used = given.get("model"), reported_usage(given)
-        said = _count(given.get("usage"), "completion_tokens")
-        if used is not None or said:
-            name = model if isinstance(model, str) and model else "unknown"
-            self.used = ReplyUsage(name, 0, said, 0) if used is None else replace(used, model=used.model or name)
-
-
-def _of_first_choice(given: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """Return *given* with the choice of number 0 alone, if it holds one whose *part* is an object."""
-    choices = given.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
-        if isinstance(choice, dict) and choice.get("index", 0) == 0 and isinstance(choice.get(part), dict):
-            return {"choices": [choice]}
-    return {}
-
-
-def _json(payload: bytes) -> Mapping[str, Any] | None:
-    try:
-        given = json.loads(payload)
-    except (ValueError, RecursionError):
-        return None
-    return given if isinstance(given, dict) else None
-
-
-def _get(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, Mapping) else None
-
-
-def _first(values: object) -> Any:
-    return values[0] if isinstance(values, list) and values else None
-
-
-def _count(value: object, name: str) -> int:
-    found = _get(value, name)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0

@@ -35,6 +35,8 @@ class Parrot:
 
 
 class TestHooks(Promises):
+    retries = True
+
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         model = Parrot(fail)
         agent = Agent(chat_generator=model, system_prompt="Be brief.", hooks=memory_hooks(memory, **options))

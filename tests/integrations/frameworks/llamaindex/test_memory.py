@@ -47,6 +47,8 @@ class Parrot(CustomLLM):
 
 
 class TestMemory(Promises):
+    retries = True
+
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         model = Parrot(seen=[], fail=fail)
         held = HoldfastMemory.of(memory, conversation, user=user, turn=key, **options)

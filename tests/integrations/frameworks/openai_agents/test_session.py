@@ -50,6 +50,8 @@ class Parrot(Model):
 
 
 class TestSession(Promises):
+    retries = True
+
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         model = Parrot(fail)
         session = HoldfastSession(conversation, memory, user=user, turn=key, **options)

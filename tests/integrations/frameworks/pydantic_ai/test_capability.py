@@ -34,6 +34,8 @@ class Parrot:
 
 
 class TestCapability(Promises):
+    retries = True
+
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
         parrot = Parrot(fail)
         agent = Agent(
