@@ -506,24 +506,10 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
     """Yield the claims of one match, one for each item of its list."""
     pattern, values, found = match.pattern, match.values, match.first or match.found
     person, start = _who(piece, people, pattern, found)
-    if person is None or (pattern.needs == "other" and person.is_self):
-        return
-    if pattern.needs == "animal" and (not people.animal or people.last_is_relative):
-        return  # "I have a cat. My brother is here. He's called Paul"
-    if pattern.needs == "relative" and not people.relative:
-        return
-    if pattern.needs == "alone" and (
-        people.newcomer or _search(piece.language, "newcomer", piece.text[: found.start()])
-    ):
-        return
-    if pattern.needs == "unnamed" and people.knows(values["species"][0].value):
+    if person is None or not _has_what_it_needs(piece, people, pattern, found, values, person):
         return
     end = _mended(piece, match, quote_end(match.found, values))
-    if pattern.needs == "animal":
-        values["animal"] = [SlotValue(people.animal, "species", start, start, said=people.animal)]
-    if pattern.needs == "relative":
-        label = str(piece.language.people.get("labels", {}).get(people.relative, people.relative))
-        values["human"] = [SlotValue(people.relative, "human", start, start, said=label)]
+    values |= _brought_up(piece, people, pattern, start)
     verdict = judge(piece.language, piece.text, start, end, lead=pattern.starts_clause, asked=pattern.in_questions)
     if verdict is None:
         return
@@ -564,6 +550,39 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
         yield candidate
         whose = next((somebody for somebody in named if somebody.label == fields["name"].value), None)
         yield from _also(piece.language, pattern, candidate, fields, whose)
+
+
+def _has_what_it_needs(
+    piece: SentenceInMessage,
+    people: Mentions,
+    pattern: Pattern,
+    found: re.Match[str],
+    values: Mapping[str, list[SlotValue]],
+    person: MentionedPerson,
+) -> bool:
+    """Whether what was said before fits the `needs` of a pattern."""
+    match pattern.needs:
+        case "other":
+            return not person.is_self
+        case "animal":  # "I have a cat. My brother is here. He's called Paul"
+            return bool(people.animal) and not people.last_is_relative
+        case "relative":
+            return bool(people.relative)
+        case "alone":
+            return not people.newcomer and not _search(piece.language, "newcomer", piece.text[: found.start()])
+        case "unnamed":
+            return not people.knows(values["species"][0].value)
+    return True
+
+
+def _brought_up(piece: SentenceInMessage, people: Mentions, pattern: Pattern, start: int) -> dict[str, list[SlotValue]]:
+    """Return the slot of the animal or relative without a name that the sentence before brought up."""
+    if pattern.needs == "animal":
+        return {"animal": [SlotValue(people.animal, "species", start, start, said=people.animal)]}
+    if pattern.needs == "relative":
+        label = str(piece.language.people.get("labels", {}).get(people.relative, people.relative))
+        return {"human": [SlotValue(people.relative, "human", start, start, said=label)]}
+    return {}
 
 
 def _relation(values: dict[str, list[SlotValue]]) -> str:
