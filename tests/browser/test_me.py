@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from holdfast import Memory
 from holdfast.config import reload_config
-from holdfast.server.pages.me import LANGUAGES, load_texts
+from holdfast.server.pages.me_texts import LANGUAGES, load_texts
 
 from .chromium import Visitor, go, look, until
 from .conftest import signed_in
@@ -88,6 +88,26 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
     back = context_of(fresh)
     assert "Lives in Seattle. (as of" in back
     assert "lives in: Tacoma (later replaced by: Lives in Seattle.)" in back
+
+
+def test_an_amount_that_cannot_be_read_is_refused_beside_its_field(page, priya):
+    budget = belief(page, "Has a budget of")
+    budget.locator("summary", has_text="Change").click()
+    field = budget.get_by_label("Correct value")
+    expect(field).to_have_value(re.compile(r"\d+ usd"))
+    field.fill("a lot")
+    budget.get_by_role("button", name="Save").click()
+
+    expect(budget.get_by_role("alert")).to_contain_text("Not stored. Please type a number")
+    expect(field).to_have_value("a lot")
+    expect(field).to_be_focused()
+
+    field.fill("$4,800")
+    budget.get_by_role("button", name="Save").click()
+    expect(belief(page, "Has a budget of 4800 usd.")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert [line for line in priya.watch.all if "422" not in line] == []
+    priya.watch.clear()
 
 
 def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fresh, page):

@@ -46,17 +46,17 @@ from .me import (
     MAX_PICKED,
     FactConflict,
     decide_waiting,
-    editable_value,
     fact_conflict,
     facts_page,
     forget_preview,
     group_facts,
-    load_texts,
     matching_facts,
     stories_of,
     undo_correction,
     waiting_questions,
 )
+from .me_texts import load_texts
+from .typed_values import editable_value, value_as_held
 
 table = RouteTable()
 LIST = "/dashboard/users"
@@ -327,7 +327,7 @@ def _correct(owner: User, form: Form) -> FactChange | None:
     value, fact = form["value"].strip(), owner.fact(form["fact"])
     weight = _share(form.get("importance", ""))
     importance = None if weight is None or weight == round(fact.importance, 2) else weight
-    other = None if not value or value == editable_value(fact) else value
+    other = None if not value or value == editable_value(fact) else value_as_held(fact, value)
     if other is None and importance is None:
         return None
     return owner.correct(fact.id, value=other, importance=importance, if_version=seen_version(form))
