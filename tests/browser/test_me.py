@@ -62,6 +62,28 @@ def test_an_app_sends_somebody_to_their_own_page(fresh, chromium):
     context.close()
 
 
+@pytest.mark.parametrize("stray", [".", "%20", ")", "%E2%80%9D.", " "])
+def test_a_link_with_the_end_of_its_sentence_signs_in_all_the_same(fresh, chromium, stray):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{fresh.origin}/sign-in?next=%2Fme#key={fresh.key('user', user='priya')}{stray}")
+
+    expect(page.locator("h1")).to_have_text("What I remember about you")
+    assert "key" not in page.url
+    context.close()
+
+
+@pytest.mark.parametrize("wrong", ["hf_wrong", "hf_%", "ab cd", "hf_" + "x" * 300])
+def test_a_link_with_a_wrong_key_says_so_and_the_key_leaves_the_address(fresh, chromium, wrong):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{fresh.origin}/sign-in?next=%2Fme#key={wrong}")
+
+    expect(page.locator("main")).to_contain_text("Sign-in failed")
+    assert "key" not in page.url
+    context.close()
+
+
 def test_a_corrected_fact_changes_the_next_context(fresh, page):
     assert "Seattle" in context_of(fresh)
     home = belief(page, "Lives in Seattle.")
