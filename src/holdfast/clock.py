@@ -10,6 +10,8 @@ from .errors import BadInput
 
 Clock = Callable[[], datetime]
 DAY_MS = 86_400_000
+MAX_AHEAD = timedelta(days=1)
+"""How far ahead of the clock the time of a message may be: more is a mistake, and would outlast all that is said later."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -36,7 +36,7 @@ from .digest.summarize import summarize_conversation
 from .embed import RememberingEmbedder
 from .embed.protocol import Embedder
 from .errors import Conflict, StoreError
-from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare
+from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare, refuse_future
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
 from .jobs.facts import FactReader, subject_labels
@@ -210,6 +210,7 @@ class Engine:
             detectors=config.detectors,
             redact_messages=config.redact_messages,
         )
+        refuse_future(ready, self.clock())
         if incognito:
             return Receipt((), skipped="incognito")
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()

@@ -114,6 +114,9 @@ def test_the_demo_is_loaded_into_an_empty_memory_only(nothing, visitor):
     page.get_by_role("button", name="Load demo").click()
     expect(page.locator("#notice")).to_contain_text("The demo is loaded")
     expect(page.get_by_role("link", name="japan")).to_be_visible()
+    nothing.memory.digest()
+    expect(page.locator("#list")).not_to_contain_text("no summary yet", timeout=60_000)  # without a reload
+    expect(page.locator("#list")).to_contain_text("up to date")
     assert {user for _, user, _ in nothing.memory.admin.users()} >= {"priya", "elena", "tomasz"}
     answer = page.request.post(nothing.origin + "/dashboard/demo", form={}, headers={"Origin": nothing.origin})
     assert answer.status == 409

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from holdfast import Memory
 from holdfast.config import reload_config
-from holdfast.server.pages.me import LANGUAGES, load_texts
+from holdfast.server.pages.me_texts import LANGUAGES, load_texts
 
 from .chromium import Visitor, go, look, until
 from .conftest import signed_in
@@ -62,6 +62,28 @@ def test_an_app_sends_somebody_to_their_own_page(fresh, chromium):
     context.close()
 
 
+@pytest.mark.parametrize("stray", [".", "%20", ")", "%E2%80%9D.", " "])
+def test_a_link_with_the_end_of_its_sentence_signs_in_all_the_same(fresh, chromium, stray):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{fresh.origin}/sign-in?next=%2Fme#key={fresh.key('user', user='priya')}{stray}")
+
+    expect(page.locator("h1")).to_have_text("What I remember about you")
+    assert "key" not in page.url
+    context.close()
+
+
+@pytest.mark.parametrize("wrong", ["hf_wrong", "hf_%", "ab cd", "hf_" + "x" * 300])
+def test_a_link_with_a_wrong_key_says_so_and_the_key_leaves_the_address(fresh, chromium, wrong):
+    context = chromium.new_context()
+    page = context.new_page()
+    page.goto(f"{fresh.origin}/sign-in?next=%2Fme#key={wrong}")
+
+    expect(page.locator("main")).to_contain_text("Sign-in failed")
+    assert "key" not in page.url
+    context.close()
+
+
 def test_a_corrected_fact_changes_the_next_context(fresh, page):
     assert "Seattle" in context_of(fresh)
     home = belief(page, "Lives in Seattle.")
@@ -88,6 +110,26 @@ def test_a_corrected_fact_changes_the_next_context(fresh, page):
     back = context_of(fresh)
     assert "Lives in Seattle. (as of" in back
     assert "lives in: Tacoma (later replaced by: Lives in Seattle.)" in back
+
+
+def test_an_amount_that_cannot_be_read_is_refused_beside_its_field(page, priya):
+    budget = belief(page, "Has a budget of")
+    budget.locator("summary", has_text="Change").click()
+    field = budget.get_by_label("Correct value")
+    expect(field).to_have_value(re.compile(r"\d+ usd"))
+    field.fill("a lot")
+    budget.get_by_role("button", name="Save").click()
+
+    expect(budget.get_by_role("alert")).to_contain_text("Not stored. Please type a number")
+    expect(field).to_have_value("a lot")
+    expect(field).to_be_focused()
+
+    field.fill("$4,800")
+    budget.get_by_role("button", name="Save").click()
+    expect(belief(page, "Has a budget of 4800 usd.")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert [line for line in priya.watch.all if "422" not in line] == []
+    priya.watch.clear()
 
 
 def test_forgetting_can_be_taken_back_for_a_moment_and_then_shows_a_receipt(fresh, page):

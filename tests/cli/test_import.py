@@ -125,6 +125,10 @@ BAD = [
     ('{"role": "user", "content": "hi", "name": 7}', "its name is not text", '"name": "Ana"'),
     ('{"role": "user", "content": "hi", "conversation": ""}', "its conversation is no name", "printable text"),
     ('{"role": "user", "content": "hi", "score": NaN}', "NaN is no JSON number", "one object a line"),
+    ('{"role": "user", "content": "hi", "score": 1e999}', "1e999 is too large a number", "one object a line"),
+    ('{"role": "user", "content": "hi", "at": "2999-01-01"}', "2999-01-01, lies in the future", 'leave "at" out'),
+    ('{"role": "user", "content": "a\0b"}', "it holds a zero byte", "tr -d"),
+    ('{"role": "user", "content": "hi', "unterminated string starting at column 29", "one object a line"),
     ('{"role": "tool", "content": "12"}', "without tool_call_id", "name the call"),
     ('{"messages": [{"role": "user", "content": "hi"}]}', "a whole conversation", "jq -c '.messages[]'"),
     ("[" * 100_000, "nested too deeply", "one object a line"),
@@ -152,8 +156,8 @@ def test_a_file_that_is_not_text_is_one_error(holdfast: Holdfast, tmp_path: Path
 
     assert run.code == 1
     assert run.err.splitlines() == [
-        "error[no-file]: photo.jpg is not text: it holds zero bytes",
-        "  help: name a JSONL file, saved as UTF-8",
+        "error[not-text]: photo.jpg: the file is neither text nor a ZIP archive",
+        "  help: choose a JSONL or JSON file, or an export's ZIP",
     ]
 
 
@@ -175,7 +179,13 @@ def test_a_wrong_encoding_is_named(holdfast: Holdfast, tmp_path: Path) -> None:
     (tmp_path / "wide.jsonl").write_bytes('{"role": "user", "content": "hi"}\n'.encode("utf-16"))
 
     assert "it is not UTF-8" in holdfast("import", "latin.jsonl").err
-    assert "the file is UTF-16" in holdfast("import", "wide.jsonl").err
+    assert holdfast("import", "wide.jsonl").err.splitlines() == [
+        "error[not-text]: wide.jsonl: the file is UTF-16",
+        "  help: save it as UTF-8: iconv -f utf-16 -t utf-8 FILE > NEW",
+    ]
+    for coding in ("utf-16le", "utf-16be"):  # without a byte order mark
+        (tmp_path / "bare.jsonl").write_bytes('{"role": "user", "content": "hi"}\n'.encode(coding))
+        assert f"iconv -f {coding}" in holdfast("import", "bare.jsonl").err
 
 
 def test_a_json_document_over_several_lines_is_an_error_with_the_fix(holdfast: Holdfast, tmp_path: Path) -> None:
@@ -210,6 +220,43 @@ def test_a_message_that_only_the_store_refuses_is_named_by_its_line(holdfast: Ho
     again = holdfast("import", str(file), "--skip-bad", "--json").data
     assert [bad["number"] for bad in again["bad_lines"]] == [2]
     assert contents("chat") == ["one", "three"]
+
+
+def test_what_only_the_store_refuses_is_in_the_report_too(holdfast: Holdfast, tmp_path: Path) -> None:
+    file = write_jsonl(tmp_path / "chat.jsonl", [said("one"), said("x" * 4_000_001), said("three")])
+    run = holdfast("import", str(file), "--skip-bad", "--report", "left.jsonl")
+
+    assert f"{file}:2: it is 4000001 characters long" in run.err
+    (left,) = [json.loads(line) for line in (tmp_path / "left.jsonl").read_text().splitlines()]
+    assert (left["where"], left["why"][:5]) == (f"{file}:2", "it is")
+
+
+def test_a_time_in_the_future_costs_its_line_only(holdfast: Holdfast, tmp_path: Path) -> None:
+    """It would outlast all that the user says until then; no line without a time takes it."""
+    rows = [said("I have a dog."), said("I live in Lisbon.", at="2999-01-01T00:00:00Z"), said("I'm vegetarian.")]
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", rows)), "--skip-bad")
+    holdfast("say", "I moved to Porto.")
+
+    facts = holdfast("facts", "--json").data
+    assert {fact["text"] for fact in facts} == {"Has a dog.", "Is vegetarian.", "Lives in Porto."}
+    assert not [fact for fact in facts if fact["valid_from"] > "2998"]
+
+
+def test_times_that_go_backwards_are_reported_before_anything_is_stored(holdfast: Holdfast, tmp_path: Path) -> None:
+    rows = [said("I live in Lisbon.", at="2026-05-01"), said("I live in Porto.", at="2026-03-01")]
+    file = write_jsonl(tmp_path / "chat.jsonl", rows)
+    run = holdfast("import", str(file), "--dry-run")
+
+    assert f"warning: 1 line is older than the line before, first {file}:2" in run.out
+    assert holdfast("import", str(file), "--dry-run", "--json").data["files"][0]["backwards"] == 1
+    assert "warning: 1 line is older" in holdfast("import", str(file)).out
+
+
+def test_an_import_of_bad_lines_alone_says_that_nothing_was_stored(holdfast: Holdfast, tmp_path: Path) -> None:
+    run = holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", ["oops", "{"])), "--skip-bad")
+
+    assert "nothing was stored" in run.out
+    assert "Next:" not in run.out
 
 
 def test_nul_and_lone_surrogates_cost_no_message(holdfast: Holdfast, tmp_path: Path) -> None:

@@ -132,6 +132,39 @@ def test_names_are_told_and_mapped(tmp_path):
     assert (found.first_at, found.last_at) == ("2025-03-01T10:00:00Z", "2025-03-02T10:00:00Z")
 
 
+def test_lines_with_damage_are_named_and_not_counted_among_roles_and_times(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    rows = [*LINES[:2], {"role": "alien", "content": "x"}, {"role": "user", "content": None}]
+    rows += [{"role": "user", "content": "x", "at": at} for at in ("yesterday", "0000-00-00T00:00:00Z")]
+    path.write_bytes(as_lines(rows) + b'{"role": "user", "content": "a\0b"}\n')
+    found = survey_file(path, "c", Mapped(), tmp_path / "lines")
+
+    assert {bad.number: bad.problem for bad in found.survey.bad} == {
+        3: 'its role is "alien"',
+        4: "its content is null",
+        5: 'its time is "yesterday", which is not ISO 8601',
+        6: 'its time is "0000-00-00T00:00:00Z", which is not ISO 8601',
+        7: "it holds a zero byte",
+    }
+    assert set(found.roles) == {"user", "assistant"}
+    assert (found.first_at, found.last_at) == ("2025-03-01T10:00:00Z", "2025-03-01T10:00:00Z")
+
+
+def test_the_encoding_is_named(tmp_path):
+    (tmp_path / "upload").write_bytes(as_lines(LINES).decode().encode("utf-16"))
+
+    with pytest.raises(BadInput, match="the file is UTF-16"):
+        survey_file(tmp_path / "upload", "c", Mapped(), tmp_path / "lines")
+
+
+def test_a_chat_that_is_newest_first_is_reported_with_its_line(tmp_path):
+    messages = [{"role": "user", "content": "x", "at": f"2025-03-0{day}T10:00:00Z"} for day in (3, 2, 2, 1)]
+    (tmp_path / "chat.json").write_text(json.dumps(messages, indent=1))
+    found = survey_file(tmp_path / "chat.json", "c", Mapped(), tmp_path / "lines")
+
+    assert (found.survey.backwards, found.backwards_from) == (2, ":7")
+
+
 @pytest.fixture
 def kept(memory):
     tasks = Tasks(memory.admin.operations)
@@ -268,7 +301,7 @@ def test_a_file_of_several_users_or_of_unknown_speakers_is_not_imported(kept, me
     with pytest.raises(BadInput, match="of 2 users"):
         taken(kept, memory, json.dumps({"results": rows}).encode())
 
-    said = [{"type": "message", "date_unixtime": "1772359200", "from": "Ana", "from_id": "user1", "text": "Hi."}]
+    said = [{"type": "message", "date_unixtime": "1735725600", "from": "Ana", "from_id": "user1", "text": "Hi."}]
     telegram = json.dumps({"name": "Bo", "type": "personal_chat", "id": 1, "messages": said}).encode()
     with pytest.raises(BadInput, match="which speaker is the user"):
         taken(kept, memory, telegram)

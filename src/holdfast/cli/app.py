@@ -32,7 +32,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Add conversations": {
         "chat": (f"{_USER}.chat", "Chat with a model that remembers, or without one."),
         "say": (f"{_USER}.chat", "Store a message of the user and show what it changes."),
-        "import": (f"{_USER}.import_export", "Import conversations from JSONL files and exports."),
+        "import": (f"{_USER}.importing", "Import conversations from JSONL files and exports."),
         "digest": (f"{_OPERATOR}.jobs", "Do background work that is due: facts, summaries, vectors."),
     },
     "See what is remembered": {
@@ -65,7 +65,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "opt-in": (f"{_USER}.consent", "Start remembering again."),
         "never-remember": (f"{_USER}.consent", "Learn no more facts about a topic."),
         "allow": (f"{_USER}.consent", "Learn facts about a topic again."),
-        "export": (f"{_USER}.import_export", "Export everything that is stored about the user."),
+        "export": (f"{_USER}.exporting", "Export everything that is stored about the user."),
         "erase": (f"{_USER}.corrections", "Erase everything about the user, with a receipt."),
     },
     "Keep it small": {

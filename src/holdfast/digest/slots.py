@@ -402,17 +402,54 @@ def read_amount(text: str, start: int, end: int) -> SlotValue | None:
     number = _MONEY_NUMBER.search(words)
     if number is None:
         return None
+    units = [unit for word in _around(number) for unit in _units(word)]
+    amount = _scaled(number, units)
+    currency = _currency([*units, *re.findall(r"[$€£¥₩₹]", below)])
+    if amount is None or not currency:
+        return None
+    return SlotValue(amount, currency, start, end)
+
+
+def _around(number: re.Match[str]) -> list[str]:
+    """Return the words and signs before and behind a number."""
+    rest = number.string[: number.start()] + " " + number.string[number.end() :]
+    return re.findall(r"[^\W\d_]*[$€£¥₩₹]|[^\W\d_]+", rest)
+
+
+def _scaled(number: re.Match[str], units: Iterable[str]) -> str | None:
+    """Return a number as plain figures, times the scales among its *units*; ``None`` where it is none."""
     digits = re.sub(r"[ .,'](?=\d{3}(?:\D|$))", "", number.group()).replace(",", ".")
-    rest = re.findall(r"[^\W\d_]*[$€£¥₩₹]|[^\W\d_]+", words[: number.start()] + " " + words[number.end() :])
-    amount = float(digits) if digits.count(".") <= 1 else -1.0
-    units = [unit for word in rest for unit in _units(word)]
+    if digits.count(".") > 1:
+        return None
+    amount = float(digits)
     for unit in units:
         amount *= _SCALES.get(unit, 1)
-    units += re.findall(r"[$€£¥₩₹]", below)
-    currency = next((_CURRENCY_OF[unit] for unit in units if unit in _CURRENCY_OF), "")
-    if amount < 0 or not currency:
-        return None
-    return SlotValue(f"{amount:.2f}".rstrip("0").rstrip("."), currency, start, end)
+    return f"{amount:.2f}".rstrip("0").rstrip(".")
+
+
+def _currency(units: Iterable[str]) -> str:
+    return next((_CURRENCY_OF[unit] for unit in units if unit in _CURRENCY_OF), "")
+
+
+def read_amount(text: str) -> tuple[str, str] | None:
+    """
+    Return the amount that all of *text* names, in plain figures, and its currency, which may be empty: of "$4.8k" ``("4800", "usd")``.
+
+    Returns ``None`` for text that says anything else.
+    """
+    words = text.strip().lower()
+    number = _MONEY_NUMBER.search(words)
+    around = _around(number) if number is not None else re.findall(r"[^\W\d_]*[$€£¥₩₹]|[^\W\d_]+", words)
+    if number is not None:
+        units = [_units(word) for word in around]
+        amount = _scaled(number, [unit for several in units for unit in several])
+        left = words[: number.start()] + words[number.end() :]
+        plain = all(units) and not re.search(r"\d", left)
+        return (amount, _currency(unit for several in units for unit in several)) if amount and plain else None
+    said = [word for word in around if word not in _CURRENCY_OF]
+    counted = _number_words().keys() | _SCALE_OF.keys() | _LINKS
+    amounts = amounts_in_words(" ".join(said)) if said and counted.issuperset(said) else ()
+    return (str(max(amounts)), _currency(around)) if amounts else None
 
 
 _SCALE_WORDS = {

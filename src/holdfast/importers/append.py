@@ -95,7 +95,11 @@ class Appender:
                 receipt = chat.append([block.messages[i] for i in rest], idempotency_key=key)
             except BadInput as error:
                 index = rest[_index(error, len(rest))]
-                bad = BadLine(block.numbers[index], _WHICH.sub("it", error.message, count=1), error.hint)
+                bad = BadLine(
+                    block.numbers[index],
+                    _WHICH.sub("it", error.message, count=1).replace("it: ", "its ", 1),
+                    error.hint,
+                )
                 if not self.skip_bad:
                     raise RefusedLine(bad) from error
                 self.outcome.refused.append(bad)

@@ -14,7 +14,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -36,7 +36,7 @@ from .items import (
     lines_in_json,
     show_place,
 )
-from .jsonl import BadLine, Survey, survey
+from .jsonl import ROLES, BadLine, Survey, problem_of, survey
 from .memories import (
     front_matter,
     names_facts,
@@ -202,6 +202,11 @@ class SurveyedFile:
         if self.single and line is not None:
             return BadLine(line, problem, fix)
         return BadLine(0, f"{self.where(place).lstrip(': ')}: {problem}", fix)
+
+    @property
+    def backwards_from(self) -> str:
+        """The place of the first line that is older than the one before it, after the name of what is imported."""
+        return self.where(self.places[self.survey.backwards_at - 1]) if self.survey.backwards_at else ""
 
     def reasons(self) -> Counter[str]:
         """Count what is left out by its reason."""
@@ -427,12 +432,10 @@ def detect(path: Path) -> Format:
         head = stream.read(_PEEK_BYTES)
     if head.startswith(SQLITE_MAGIC):
         return next(_parts(source))[0]
-    if b"\0" in head:
-        if path.suffix.lower() == ".pkl":
-            return "mem0-faiss"
-        raise BadInput(
-            "the file is neither text nor a ZIP archive", hint="choose a JSONL or JSON file, or an export's ZIP"
-        )
+    if b"\0" in head and path.suffix.lower() == ".pkl":
+        return "mem0-faiss"
+    if (problem := problem_of(head)) is not None:
+        raise BadInput(problem[0], hint=problem[1])
     first = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not first:
         raise BadInput("the file is empty", hint='a line is {"role": "user", "content": "…"}')
@@ -645,7 +648,7 @@ def _items(source: Source, found: SurveyedFile, mapped: Mapped) -> Iterator[Item
 def _loaded(raw: bytes) -> dict[str, Any]:
     """Parse a line to an object; a bad line is kept as it is, so that the survey reports it."""
     try:
-        value = json.loads(raw.decode("utf-8"), strict=False)
+        value = json.loads(raw.decode("utf-8"), strict=False) if b"\0" not in raw else None
     except (ValueError, RecursionError):
         value = None
     return value if isinstance(value, dict) else {"": raw if raw.endswith(b"\n") else raw + b"\n"}
@@ -668,7 +671,8 @@ def _write(found: SurveyedFile, item: ImportedMessage, mapped: Mapped, out: IO[b
         found.spoken.add(found.part)
     elif item.line.get("role") == OTHER_PERSON and item.line.get("name") not in mapped.names:
         found.strangers.add(found.part)
-    found.roles[str(line.get("role"))] += item.line.get("role") == OTHER_PERSON and line.get("role") == "user"
+    if item.line.get("role") == OTHER_PERSON and line.get("role") == "user":
+        found.roles["user"] += 1
     out.write(json.dumps(line, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
     found.places.append(item.place)
     found.owners.append(item.of)
@@ -678,7 +682,11 @@ def _locate(source: Source, found: SurveyedFile, damaged: list[DamagedItem]) -> 
     """Find the lines of all places that are reported, in the JSON files that they are in."""
     wanted: dict[str, list[Place]] = {}
     places = [one.place for one in found.left_out] + [one.place for one in damaged]
-    places += [found.places[bad.number - 1] for bad in found.survey.bad]
+    places += [
+        found.places[number - 1]
+        for number in (*(bad.number for bad in found.survey.bad), found.survey.backwards_at)
+        if number
+    ]
     alone = bool(places) and len(source.names()) == 1
     for place in places:
         if str(place[0]).endswith(".json") or (alone and len(place) > 1 and place[-2] != "line"):
@@ -705,15 +713,22 @@ def _note(found: SurveyedFile, line: Mapping[str, Any]) -> None:
     kind, role = _kind(line), line.get("role")
     if kind in OTHER:
         found.kinds[kind] += 1
-    elif isinstance(role, str):
+    elif isinstance(role, str) and role in (*ROLES, OTHER_PERSON):
         found.roles[role] += 1
         name = line.get("name")
         if isinstance(name, str) and name and (len(found.names) < MAX_NAMES or (name, role) in found.names):
             found.names[name, role] += 1
     at = line.get("at")
-    if isinstance(at, str):
+    if isinstance(at, str) and _is_time(at):
         found.first_at = min(found.first_at or at, at)
         found.last_at = max(found.last_at, at)
+
+
+def _is_time(text: str) -> bool:
+    try:
+        return 1 < datetime.fromisoformat(text).year < 9999
+    except ValueError:
+        return False
 
 
 def _mapped(line: Mapping[str, Any], mapped: Mapped) -> tuple[dict[str, Any] | None, str]:
@@ -721,6 +736,8 @@ def _mapped(line: Mapping[str, Any], mapped: Mapped) -> tuple[dict[str, Any] | N
     if _kind(line) in mapped.skip:
         return None, _KIND_WORDS.get(_kind(line), "left out as you asked")
     kept = {name: value for name, value in line.items() if name != "kind" and value is not None}
+    if "content" in line and line["content"] is None and not line.get("tool_calls"):
+        kept["content"] = None  # the survey names it
     name = kept.get("name")
     role = mapped.names.get(name, "") if isinstance(name, str) else ""
     if role == "skip":

@@ -8,16 +8,20 @@ gives the messages.  What else a line holds is kept with the message.  This modu
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NoReturn
 
+from ..clock import MAX_AHEAD, utc_now
 from ..text import dataclass
 
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai", "bot", "model", "developer", "function"))
 MAX_NAME_CHARS = 200
 BLOCK_LINES = 500
+NOTED_STEP = timedelta(minutes=1)
+"""A time that is so much earlier than the one before it is noted."""
 
 _EXAMPLE = '{"role": "user", "content": "…"}'
 _MEANT = {
@@ -49,13 +53,21 @@ class BadLine:
 
 @dataclass(slots=True)
 class Survey:
-    """The figures of a first reading; ``first_at`` has each conversation's earliest line with a time."""
+    """
+    The figures of a first reading; ``first_at`` has each conversation's earliest line with a time.
+
+    ``until`` is the latest time that a line may have.  ``backwards`` counts the lines that are older than the one before
+    them in their conversation, and ``backwards_at`` is the number of the first.
+    """
 
     messages: int = 0
     undated: int = 0
     bad: list[BadLine] = field(default_factory=list)
     conversations: dict[str, int] = field(default_factory=dict)
     first_at: dict[str, datetime] = field(default_factory=dict)
+    until: datetime = field(default_factory=lambda: utc_now() + MAX_AHEAD)
+    backwards: int = 0
+    backwards_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +86,40 @@ class Block:
     messages: tuple[dict[str, Any], ...]
 
 
+def problem_of(head: bytes) -> tuple[str, str] | None:
+    """Return why a file that begins with *head* is not text of this kind, and the fix; ``None`` if it may be."""
+    wide = next((name for marks, name in _WIDE if head.startswith(marks)), None)
+    if wide is not None:
+        return "the file is UTF-16", f"save it as UTF-8: iconv -f {wide} -t utf-8 FILE > NEW"
+    if b"\0" in head and not _begins_with_lines(head):
+        return "the file is neither text nor a ZIP archive", "choose a JSONL or JSON file, or an export's ZIP"
+    return None
+
+
+_WIDE = (
+    ((b"\xff\xfe", b"\xfe\xff"), "utf-16"),
+    ((b"{\0", b"[\0", b"\n\0", b" \0"), "utf-16le"),
+    ((b"\0{", b"\0[", b"\0\n", b"\0 "), "utf-16be"),
+)
+
+
+def _begins_with_lines(head: bytes) -> bool:
+    """Whether a line near the beginning is an object: then zero bytes are the damage of single lines."""
+    for raw in head.removeprefix(b"\xef\xbb\xbf").splitlines():
+        try:
+            if isinstance(json.loads(raw.replace(b"\0", b"").decode("utf-8"), strict=False), dict):
+                return True
+        except (ValueError, RecursionError):
+            continue
+    return False
+
+
 def survey(stream: BinaryIO, conversation: str) -> Survey:
     """
     Check every line of *stream*; messages whose line names no conversation go to *conversation*.
     """
-    found = Survey()
-    for line in lines(stream, conversation):
+    found, before = Survey(), dict[str, datetime]()
+    for line in lines(stream, conversation, found.until):
         if isinstance(line, BadLine):
             found.bad.append(line)
             continue
@@ -89,6 +129,9 @@ def survey(stream: BinaryIO, conversation: str) -> Survey:
             found.undated += 1
         else:
             found.first_at.setdefault(line.conversation, line.at)
+            if before.get(line.conversation, line.at) - line.at >= NOTED_STEP:
+                found.backwards, found.backwards_at = found.backwards + 1, found.backwards_at or line.number
+            before[line.conversation] = line.at
     return found
 
 
@@ -103,7 +146,7 @@ def blocks(stream: BinaryIO, conversation: str, seen: Survey) -> Iterator[Block]
     latest = dict(seen.first_at)
     pending: dict[str, list[ImportedLine]] = {}
     edge = BLOCK_LINES
-    for line in lines(stream, conversation):
+    for line in lines(stream, conversation, seen.until):
         if line.number > edge:
             yield from _cut(pending, counted)
             pending, edge = {}, (line.number - 1) // BLOCK_LINES * BLOCK_LINES + BLOCK_LINES
@@ -117,14 +160,15 @@ def blocks(stream: BinaryIO, conversation: str, seen: Survey) -> Iterator[Block]
     yield from _cut(pending, counted)
 
 
-def lines(stream: BinaryIO, conversation: str) -> Iterator[ImportedLine | BadLine]:
-    """Yield every line of *stream* that is not blank, parsed or refused."""
+def lines(stream: BinaryIO, conversation: str, until: datetime | None = None) -> Iterator[ImportedLine | BadLine]:
+    """Yield every line of *stream* that is not blank, parsed or refused; a time after *until*, by default tomorrow, is refused."""
+    until = until or utc_now() + MAX_AHEAD
     for number, raw in enumerate(stream, 1):
         raw = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
         if not raw.strip():
             continue
         try:
-            yield _line(raw, number, conversation)
+            yield _line(raw, number, conversation, until)
         except _Bad as bad:
             yield BadLine(number, bad.problem, bad.fix)
 
@@ -139,10 +183,10 @@ def _refuse(problem: str, fix: str) -> NoReturn:
     raise _Bad(problem, fix)
 
 
-def _line(raw: bytes, number: int, conversation: str) -> ImportedLine:
+def _line(raw: bytes, number: int, conversation: str, until: datetime) -> ImportedLine:
     message = _object(raw, number)
     _need_role_and_content(message)
-    at = _moment(message.pop("at", None))
+    at = _moment(message.pop("at", None), until)
     named = message.pop("conversation", None)
     if named is not None:
         if not isinstance(named, str) or not named or len(named) > MAX_NAME_CHARS or not named.isprintable():
@@ -152,11 +196,12 @@ def _line(raw: bytes, number: int, conversation: str) -> ImportedLine:
 
 
 def _object(raw: bytes, number: int) -> dict[str, Any]:
+    if b"\0" in raw:
+        _refuse("it holds a zero byte", "remove such bytes: tr -d '\\000' < FILE > NEW")
     try:
-        value = json.loads(raw.decode("utf-8"), strict=False, parse_constant=_no_constant)
+        text = raw.decode("utf-8")
+        value = json.loads(text, strict=False, parse_constant=_no_constant, parse_float=_finite)
     except UnicodeDecodeError as error:
-        if number == 1 and raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            _refuse("the file is UTF-16", "save it as UTF-8: iconv -f utf-16 -t utf-8 FILE > NEW")
         _refuse(f"it is not UTF-8 (byte {error.start + 1})", "save the file as UTF-8")
     except json.JSONDecodeError as error:
         if number == 1 and raw.lstrip()[:1] in (b"[", b"{") and raw.rstrip()[-1:] in (b"[", b"{", b","):
@@ -164,7 +209,10 @@ def _object(raw: bytes, number: int) -> dict[str, Any]:
                 "the file seems to be one JSON document over several lines",
                 "write one message a line: jq -c '.[]' FILE | holdfast import -",
             )
-        _refuse(f"it is not JSON: {error.msg.lower()} at column {error.colno}", f"write one object a line: {_EXAMPLE}")
+        _refuse(
+            f"it is not JSON: {error.msg.lower().removesuffix(' at')} at column {error.colno}",
+            f"write one object a line: {_EXAMPLE}",
+        )
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         _refuse(f"it is not JSON that can be kept: {reason}", f"write one object a line: {_EXAMPLE}")
@@ -200,7 +248,7 @@ def _need_role_and_content(message: dict[str, Any]) -> None:
         _refuse("it is a tool's result without tool_call_id", "name the call that it answers")
 
 
-def _moment(value: Any) -> datetime | None:
+def _moment(value: Any, until: datetime) -> datetime | None:
     if value is None:
         return None
     if not isinstance(value, str):
@@ -212,7 +260,19 @@ def _moment(value: Any) -> datetime | None:
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     if not 1 < at.year < 9999:
         _refuse(f"its time is in the year {at.year}", 'write "at": "2026-03-14T19:02:00Z"')
+    if at > until:
+        _refuse(
+            f"its time, {at.date()}, lies in the future",
+            'write when it was said, or leave "at" out: the time of the line before is taken',
+        )
     return at
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits[:20]} is too large a number")
+    return number
 
 
 def _no_constant(name: str) -> NoReturn:

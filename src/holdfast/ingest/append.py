@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from typing import Literal
 
-from ..clock import to_ms
+from ..clock import MAX_AHEAD, to_ms
 from ..config import Config
 from ..errors import BadInput, Conflict, KeyReused, NotFound
 from ..store import ConversationRow, DocRow, MessageRow, UserRow, WriteView, effective_consent, pack_words
@@ -326,6 +326,21 @@ def prepare(
         kept = redact_message(message, detectors) if redact_messages else message
         found.append(replace(index_message(kept, now, language, detectors), dated=dated, discarded=counts))
     return found
+
+
+def refuse_future(prepared: Sequence[PreparedMessage], now: datetime) -> None:
+    """
+    Check that no time which the caller gave lies more than a day ahead of *now*.
+
+    Raises:
+        BadInput: one does; what it states would be the newest until then, whatever the user says meanwhile.
+    """
+    for index, item in enumerate(prepared):
+        if item.dated and item.message.at is not None and item.message.at - now > MAX_AHEAD:
+            raise BadInput(
+                f"message {index}: at lies more than a day in the future",
+                hint="give the time when it was said, or leave at out",
+            )
 
 
 def index_message(

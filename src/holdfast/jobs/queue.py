@@ -22,7 +22,7 @@ from ..reconcile.registry import Registry
 from ..reports import DigestReport
 from ..scope import Scope
 from ..store import ConversationRow, Store, WriteView
-from ..text import dataclass
+from ..text import dataclass, expression
 from ..types import Job
 from .observer import Observer
 
@@ -33,6 +33,9 @@ WAITING = "waiting"
 Handler = Callable[[Job], DigestReport]
 ReadMode = Literal["", "turns", "chunks"]
 """When a model reads messages for facts: never, every few turns, or with each chunk."""
+
+_TRIED_AGAIN = expression(r" \(it is tried again[^()]*\)$")
+"""What a model's error says of an attempt, which is not so of the last one."""
 
 
 class FenceLost(Exception):
@@ -170,6 +173,7 @@ class Queue:
         """
         dead = final or job.attempt >= self.attempts
         wait_ms = max(self.backoff_ms * 2 ** max(0, job.attempt - 1), not_before_ms)
+        reason = _TRIED_AGAIN.sub("", reason) if dead else reason
         self.store.fail(job, reason=reason, run_at_ms=self.now_ms() + wait_ms, dead=dead)
         return DigestReport(failed=1)
 

@@ -1,7 +1,8 @@
 """
 The changes of one transaction, collected while it runs and stored as events at its end.
 
-Several changes to one thing in one transaction become one event.  Numbers follow one another without a gap; the first
+Several changes to one thing in one transaction become one event; only a fact that begins and ends in it has two, so that
+both are counted.  Numbers follow one another without a gap; the first
 of a user comes from the clock, so a user who was erased and comes back has higher ones than before.
 """
 
@@ -23,6 +24,7 @@ NUMBERS_PER_MS = 1_000
 # Of several changes to one fact in one transaction, the one with the most weight is stored.
 _WEIGHT = {"fact.changed": 0, "fact.confirmed": 1, "fact.added": 3, "fact.forgotten": 4}
 _ENDED = {"": "fact.changed", "replaced": "fact.replaced", "never_true": "fact.corrected"}
+_ENDS = frozenset(("fact.replaced", "fact.corrected", "fact.ended"))
 
 # The columns of ``user_state`` that say how often indexed documents of a kind changed, in their order there.
 REVISIONS = {"message": "messages_rev", "fact": "facts_rev", "summary": "summaries_rev"}
@@ -56,11 +58,18 @@ class ChangeLog:
         """
         self.note_reindexed("fact")
         key = ("fact.", about, said[1] if said[0] == about else "", fact_id)
+        end = ("fact.end.", *key[1:])
         before = self._found.get(key, kind)
+        if kind == "fact.forgotten":
+            self._found.pop(end, None)
+        elif before == "fact.added" and kind in _ENDS:
+            self._found[end] = kind
         self._found[key] = kind if _WEIGHT.get(kind, 2) >= _WEIGHT.get(before, 2) else before
 
     def note_end(self, because: str, fact_id: str, about: str, said: _Place) -> None:
         """Note that a fact was written with this reason for its end, ``""`` while it is active."""
+        if not because:  # it holds again, or still
+            self._found.pop(("fact.end.", about, said[1] if said[0] == about else "", fact_id), None)
         self.note_fact(_ENDED.get(because, "fact.ended"), fact_id, about, said)
 
     def count(self, what: str, of: str, number: int = 1) -> None:

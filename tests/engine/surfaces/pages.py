@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from holdfast.server.pages.me import load_texts
+from holdfast.server.pages.me_texts import load_texts
 
 from .stories import CHAT
 

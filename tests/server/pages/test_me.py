@@ -12,7 +12,8 @@ from html import unescape
 import pytest
 
 from holdfast.config import reload_config
-from holdfast.server.pages.me import LANGUAGES, TEXT_FOLDER, load_texts, undo_correction
+from holdfast.server.pages.me import undo_correction
+from holdfast.server.pages.me_texts import LANGUAGES, TEXT_FOLDER, load_texts
 from holdfast.types import FactChange
 from holdfast.user import User
 
@@ -504,7 +505,8 @@ def test_nobody_decides_for_another(asked, memory, sign_in):
         ("ar", ["منذ 2020", "منذ مارس 2026", "بحسب ما قيل في 5 مارس 2026"]),
     ],
 )
-def test_since_is_said_only_of_a_time_that_the_user_named(memory, language, said):
+def test_since_is_said_only_of_a_time_that_the_user_named(memory, clock, language, said):
+    clock.advance(days=100)
     chat = memory.conversation("c", user="ana")
     at = datetime(2026, 3, 5, 18, tzinfo=UTC)
     chat.record("I have lived in Lisbon since 2020.", at=at)
@@ -524,3 +526,86 @@ def test_what_is_known_of_another_is_not_headed_about_you(me, memory):
     assert re.findall(r'<h2 class="whose">([^<]*)</h2>', page) == ["About Luna"]
     assert page.count("<h3>About you</h3>") == 0
     assert re.search(r'<h2 class="whose">About Luna</h2>\s*<div class="card topic"><h3>Luna</h3>', page)
+
+
+@pytest.fixture
+def spender(memory):
+    chat = memory.conversation("c", user="ana")
+    for words in ("My budget is $4,200.", "We're planning a two-week trip to Peru.", "I'm 34 years old."):
+        chat.record(words, "Noted.")
+    return memory.user("ana")
+
+
+def field_of(page, fact_id):
+    return unescape(re.search(rf'value="{fact_id}">.*?name="value" value="([^"]*)"', page.text, re.DOTALL)[1])
+
+
+@pytest.mark.parametrize(
+    ("category", "key", "shown", "typed", "held"),
+    [
+        ("budget", "max_usd", "4200 usd", "$4,800", "4800"),
+        ("budget", "max_usd", "4200 usd", "6k", "6000"),
+        ("budget", "max_usd", "4200 usd", "about 5 000,50 dollars", "5000.5"),
+        ("budget", "max_usd", "4200 usd", "five thousand", "5000"),
+        ("trip", "length_days", "2 weeks", "3 weeks", "21"),
+        ("trip", "length_days", "2 weeks", "3", "21"),
+        ("trip", "length_days", "2 weeks", "10 days", "10"),
+        ("trip", "length_days", "2 weeks", "drei Wochen", "21"),
+        ("identity", "age", "34", "thirty-five", "35"),
+        ("identity", "age", "34", "35 years old", "35"),
+    ],
+)
+def test_a_number_is_understood_as_people_type_it(me, spender, category, key, shown, typed, held):
+    """The field opens with the unit that the sentence shows."""
+    (was,) = (one for one in spender.facts(category) if one.key == key)
+    assert field_of(me.get("/me"), was.id) == shown
+
+    page = post(me, "change", fact=was.id, value=typed)
+
+    assert "Changed." in page.text
+    assert [one.value for one in spender.facts(category) if one.key == key] == [held]
+    assert (
+        "Nothing changed." in post(me, "change", fact=fact_with(spender, key).id, value=shown_in(me, spender, key)).text
+    )
+
+
+def fact_with(user, key):
+    (found,) = (one for one in user.facts() if one.key == key)
+    return found
+
+
+def shown_in(browser, user, key):
+    return field_of(browser.get("/me"), fact_with(user, key).id)
+
+
+@pytest.mark.parametrize(
+    ("typed", "why"),
+    [
+        ("banana", "Please type a number"),
+        ("4 bananas", "Please type a number"),
+        ("5,000 euros", "is in USD, and you typed one in EUR"),
+    ],
+)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_no_number_is_refused_in_red_and_the_words_stay_in_the_field(me, spender, typed, why, language):
+    budget = fact_with(spender, "max_usd")
+    page = me.post(
+        "/me", data={"do": "change", "fact": budget.id, "value": typed}, headers={"Accept-Language": language}
+    )
+
+    assert page.status_code == 422
+    assert field_of(page, budget.id) == typed
+    notice = re.search(r'<div class="notice bad" role="alert" id="wrong">.*?<p>(.*?)</p>', page.text, re.DOTALL)
+    assert notice
+    assert why in notice[1] if language == "en" else "Please" not in notice[1]
+    assert 'aria-describedby="wrong"' in page.text
+    assert fact_with(spender, "max_usd").value == "4200"
+
+
+def test_a_wrong_word_for_forgetting_everything_is_refused_in_red(me, ana):
+    page = post(me, "forget-all", word="yes")
+
+    assert page.status_code == 422
+    assert re.search(r'class="notice bad" role="alert".*?Nothing was erased: type', page.text, re.DOTALL)
+    assert sentences(page) == ["Lives in Porto.", "Is vegetarian."]
+    assert ana.facts()

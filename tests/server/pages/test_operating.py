@@ -171,6 +171,29 @@ def test_during_an_outage_the_jobs_page_is_not_green(sign_in, settings, clock):
     assert "On time" not in text
 
 
+def test_a_failure_of_the_models_server_is_known_and_a_dead_job_is_not_tried_again(sign_in, settings, clock):
+    failure = ModelError("openai:m had an error of its own (status 500)", hint="it is tried again")
+    with Memory(
+        llm=ScriptedModel(otherwise=lambda request: failure), embedder=None, clock=clock, config=Config(job_attempts=2)
+    ) as memory:
+        memory.conversation("web", user="ana").record("My aunt lives in Rome and I like tea.", "Yes.")
+        memory.conversation("web", user="ana").end()
+        memory.digest()
+        assert {job.reason for job in memory.jobs() if job.reason} == {f"model: {failure}"}
+        for _ in range(6):
+            clock.advance(hours=12)
+            memory.digest()
+        assert {job.reason for job in memory.jobs("dead")} == {"model: openai:m had an error of its own (status 500)"}
+        text = words(_browse(memory, settings, "/dashboard/jobs"))
+        home = words(_browse(memory, settings, "/dashboard"))
+        one = len(memory.jobs("dead")) == 1
+
+    assert "The model's server failed while it answered." in text
+    assert "Holdfast does not know" not in text
+    assert "tried again" not in text
+    assert f"missing until {'it is' if one else 'they are'} retried" in home
+
+
 def test_no_jobs_is_a_state_of_its_own(sign_in):
     assert "No unfinished jobs" in words(sign_in().get("/dashboard/jobs"))
 

@@ -212,3 +212,16 @@ def test_a_topic_of_the_past_is_shown_behind_a_full_page(sign_in, memory):
     ana.never_true(zoo.id)
     for path, browser in (("/dashboard/users/ana", sign_in()), ("/me", sign_in("user", user="ana"))):
         assert "a zoo in Faro" in browser.get(path).text
+
+
+def test_the_heading_counts_what_is_listed(ana, sign_in, memory, clock):
+    """A fact whose days are over is no longer listed, though nothing has ended it yet."""
+    memory.conversation("c", user="ana").record("I have a dentist appointment on Monday.", "Noted.")
+    before = len(memory.user("ana").facts())
+    clock.advance(days=60)
+    page = sign_in("operator").get(ANA)
+    counted = re.search(r'id="facts-title">Facts.*?data-count>(\d+)', page.text)
+
+    assert before > len(memory.user("ana").facts())
+    assert counted
+    assert int(counted[1]) == len(sentences(page)) == len(memory.user("ana").facts())

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
@@ -99,6 +99,7 @@ NOTICES = {
     "ended": "Conversation ended. The remaining messages are being summarized.",
     "retried": "The job will run again.",
 }
+SOON_MS = 120_000
 STUB = "Noted."  # the reply of a chat on the page where no model is set
 WORD = "erase"  # that confirms the erasure of a conversation
 BY_HAND_TITLE = "Facts entered by hand"
@@ -117,7 +118,7 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     users = [one for one in found if one[0] == org and one[1].startswith(begins)]
     more = len(users) > USERS_A_PAGE
     users = users[:USERS_A_PAGE]
-    groups = []
+    groups, soon = list[dict[str, Any]](), False
     for at, user, bot in users:
         owner = memory.user(user, org=at, bot=bot)
         states, jobs = _newest_talks(owner, CONVERSATIONS_A_USER + 1), memory.admin.jobs_of_user(user, org=at, bot=bot)
@@ -126,6 +127,7 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         others = len(states) > CONVERSATIONS_A_USER
         groups.append({"user": user, "bot": bot, "rows": shown, "more": others, "address": rest})
+        soon = soon or any(map(_is_at_work, jobs))
     last = users[-1] if users else None
     return render(
         "conversations.html",
@@ -133,12 +135,19 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
         title="Conversations",
         events=None,
         groups=groups,
+        soon=soon,
         org=org,
         orgs=list(_orgs(memory)),
         begins=begins,
         after=here(request, after=last[1], after_bot=last[2]) if more and last else None,
         first=here(request, after=None, after_bot=None) if "after" in query else None,
     )
+
+
+def _is_at_work(job: Job) -> bool:
+    """Whether a job runs or became due just now, so that the page looks again; what nobody works at is not waited for."""
+    late_ms = datetime.now(UTC).timestamp() * 1000 - job.run_at_ms
+    return job.state in ("ready", "running") and 0 <= late_ms < SOON_MS
 
 
 def _all_conversations(memory: Memory, org: str, begins: str) -> Iterator[dict[str, Any]]:

@@ -21,7 +21,8 @@ from ...user import User
 from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep
 from .layout import here, link, page_links, parse_user_key, render, scope_query
-from .me import OWNER, Texts, speak
+from .me import OWNER
+from .me_texts import Texts, speak
 
 table = RouteTable()
 MAX_WORDS = 200

@@ -14,7 +14,7 @@ from ..gate import COOKIE, SignInLinks, cookie_of
 from ..routing import PUBLIC, USER, RouteTable
 from ..schemas import CallerDep
 from .layout import NAV, STATIC, FormDep, local_address, render, see_other, signed_in_key
-from .me import speak
+from .me_texts import speak
 
 table = RouteTable()
 SESSION = timedelta(hours=12)

@@ -192,7 +192,8 @@ def needs_attention(backlog: Sequence[Backlog], tasks: Tasks) -> list[Attention]
     found = []
     dead = sum(one.jobs for one in backlog if one.state == "dead")
     if dead:
-        advice = "What they would have produced is missing until they are retried."
+        they = ("it", "it is") if dead == 1 else ("they", "they are")
+        advice = f"What {they[0]} would have produced is missing until {they[1]} retried."
         found.append(Attention("bad", jobs(dead, "failed permanently"), advice, "/dashboard/jobs?state=dead"))
     waiting = sum(one.jobs for one in backlog if one.state == "waiting")
     if waiting:

@@ -29,8 +29,9 @@ PATH = "/dashboard/jobs"
 STATES = ("dead", "waiting", "running", "ready", "cancelled")
 MAX_SHOWN = 20  # of the jobs of a group
 AT_ONCE = 16
+KNOWN_REASON = "The reason says what happened, and the server's log when. Repair the cause, then retry all."
 UNKNOWN_REASON = (
-    "An error that Holdfast does not know. The server's log has its traceback under the id of the job. "
+    "An error that Holdfast does not know; the reason is its class, and the server's log says when it came. "
     "Repair the cause, then retry all."
 )
 # What to do, by words of the reason.
@@ -40,10 +41,17 @@ ADVICE = (
         "The budget is spent. Raise it in the settings, or wait until it renews; the jobs then run by themselves.",
     ),
     (("key", "unauthorized", "401", "403", "auth"), "The provider refuses the key. Set a valid one, then retry all."),
-    (("rate", "429", "too many", "quota"), "The provider limits the rate. The jobs are tried again by themselves."),
+    (
+        ("rate", "429", "too many", "quota"),
+        "The provider limits the rate. Waiting jobs are tried again by themselves; retry those that have failed.",
+    ),
     (
         ("connect", "unreachable", "timed out", "timeout", "refused", "503", "502", "unavailable"),
         "The provider cannot be reached. Check its address and the network; then retry all.",
+    ),
+    (
+        ("error of its own", "overloaded", "status 5", "broke off"),
+        "The model's server failed while it answered. Look at its log or its status page; once it answers, retry all.",
     ),
     (("erase", "opted out", "paused"), "The user does not want this. Cancel these jobs."),
 )
@@ -181,8 +189,8 @@ class JobGroup:
         """Advice on the reason; empty where nothing needs to be done."""
         if not self.reason:
             return ""
-        words = self.reason.casefold()
-        return next((text for marks, text in ADVICE if any(mark in words for mark in marks)), UNKNOWN_REASON)
+        words, other = self.reason.casefold(), KNOWN_REASON if ": " in self.reason else UNKNOWN_REASON
+        return next((text for marks, text in ADVICE if any(mark in words for mark in marks)), other)
 
 
 def group_key(job: Job) -> tuple[str, str, str]:

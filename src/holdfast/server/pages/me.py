@@ -9,14 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
 from dataclasses import asdict, field
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from fastapi import Request
@@ -26,6 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from ...clock import from_ms
 from ...errors import Changed, Conflict, NotFound
 from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
+from ...reconcile.registry import registry
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt, Event
 from ...scope import CHARACTER, SELF
 from ...text import dataclass
@@ -48,6 +45,8 @@ from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
 from .conversations import start_rebuild
 from .layout import Form, FormDep, events_address, here, query_number, render, see_other, seen_version
+from .me_texts import LANGUAGE_COOKIE, LANGUAGES, load_texts, speak
+from .typed_values import another_currency, editable_value, value_as_held
 
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
@@ -112,13 +111,40 @@ def _apply(request: Request, caller: Caller, tasks: Tasks, form: Form) -> Respon
         said = load_texts("me")
         word = said("data.forget_all_word")
         if do == "forget-all" and form["word"].strip().casefold() != word.casefold():
-            raise HTTPException(422, said("done.word", word=word))
+            return _page(request, caller, wrong=WrongField(do, form["word"], said("done.word", word=word)))
         return _page(request, caller, receipt=ERASING[do](user, form))
     if do in DECISIONS:
         return see_other(here(request, **decide_waiting(user, form)))
     if do not in CHANGING:
         raise HTTPException(422, "Unknown action")
-    return see_other(here(request, **CHANGING[do](caller, form)))
+    if do == "change" and (wrong := wrong_currency(user.fact(form["fact"]), form["value"])) is not None:
+        return _page(request, caller, wrong=wrong)
+    done = CHANGING[do](caller, form)
+    if do == "change" and done["done"] == "refused":
+        return _page(request, caller, wrong=WrongField(form["fact"], form["value"], why_refused(done["why"])))
+    return see_other(here(request, **done))
+
+
+@dataclass(frozen=True, slots=True)
+class WrongField:
+    """A field whose text cannot be used: its form (the id of a fact, or an action), the text typed, and the reason."""
+
+    form: str
+    typed: str
+    why: str
+
+
+def why_refused(reason: str | None) -> str:
+    """Return in the words of the page that nothing was stored, and why."""
+    said = load_texts("me")
+    return " ".join(filter(None, (said("done.refused"), said.find(f"refused.{reason}", ""))))
+
+
+def wrong_currency(fact: Fact, typed: str) -> WrongField | None:
+    """Return the problem with an amount in another currency than the one that the fact is in; ``None`` without one."""
+    other = another_currency(fact, typed)
+    words = load_texts("me")("refused.another-currency", held=fact.key.rpartition("_")[2].upper(), typed=other)
+    return WrongField(fact.id, typed, words) if other else None
 
 
 def forget_preview(user: User, fact_id: str) -> Response:
@@ -191,6 +217,7 @@ def _page(
     conflict: FactConflict | None = None,
     several: SeveralFacts | None = None,
     problem: PromptProblem | None = None,
+    wrong: WrongField | None = None,
 ) -> Response:
     user, said, grant = caller.user(), load_texts("me"), caller.grant
     events = events_address(request, grant.user or "", grant.org, grant.bot, grant.subject)
@@ -220,10 +247,12 @@ def _page(
         prompts=prompts_in_use(caller) if caller.memory.config.users_may_set_prompts else [],
         problem=problem,
         most=MAX_PROMPT_CHARS,
-        status=409 if conflict else problem.status if problem else 200,
+        status=409 if conflict else 422 if wrong else problem.status if problem else 200,
+        wrong=wrong,
         conflict=conflict,
-        done="" if receipt or conflict else said.find(f"done.{query.get('done', '')}", ""),
+        done="" if receipt or conflict or wrong else said.find(f"done.{query.get('done', '')}", ""),
         why=said.find(f"refused.{query.get('why', '')}", ""),
+        refused=query.get("done") == "refused",
         undo=query.get("undo"),
         made=query.get("made", ""),
         receipt=receipt,
@@ -511,6 +540,7 @@ def _change(caller: Caller, form: Form) -> Done:
     value, fact = form["value"].strip(), caller.user().fact(form["fact"])
     if not value or value == editable_value(fact):
         return _done("nothing")
+    value = value_as_held(fact, value, registry(caller.memory.config.categories))
     changed = caller.user().correct(fact.id, value=value, if_version=seen_version(form))
     return _change_result(changed, "changed", undo=fact.id)
 
@@ -585,13 +615,6 @@ def fact_conflict(user: User, form: Form) -> FactConflict:
         return FactConflict(form.get("value", ""), was, was)
     place = _address(was)
     return FactConflict(form.get("value", ""), was, next((f for f in user.facts() if _address(f) == place), None))
-
-
-def editable_value(fact: Fact) -> str:
-    """Return the text to edit a fact: its value, or its sentence if it has none."""
-    if fact.kind != "attribute":
-        return fact.text
-    return fact.key.replace("_", " ") if fact.value == "true" else fact.value
 
 
 ARCHIVED = "archived"
@@ -706,91 +729,3 @@ def _latest(fact_id: str, after: dict[str, str]) -> str:
 
 def _ended_key(fact: Fact) -> tuple[datetime, datetime, str]:
     return (fact.valid_to or fact.recorded_at, fact.recorded_at, fact.id)
-
-
-TEXT_FOLDER = Path(__file__).parent / "texts"
-
-
-class Texts:
-    """The texts of one page in one language; ``direction`` is the one in which it is written."""
-
-    def __init__(self, texts: dict[str, Any], language: str = "en") -> None:
-        self._texts, self.language = texts, language
-        self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
-
-    def script_words(self) -> str:
-        """Return what scripts say, as JSON; empty for English, which they speak themselves."""
-        return "" if self.language == "en" else json.dumps(self._texts["script"], ensure_ascii=False)
-
-    def __call__(self, name: str, /, **values: object) -> str:
-        """Return the text *name* (``facts.since``) with its *values*."""
-        found: Any = self._texts
-        for part in name.split("."):
-            found = found[part]
-        return str(found).format(**values)
-
-    def find(self, name: str, other: str) -> str:
-        """Return the text *name*, or *other* if there is none."""
-        group, _, key = name.partition(".")
-        return str(self._texts.get(group, {}).get(key, other))
-
-    def topic(self, category: str) -> str:
-        """Return the title of a category of facts."""
-        plain = category.replace("_", " ")
-        return self.find(f"topics.{category}", plain[:1].upper() + plain[1:])
-
-    def topics(self) -> list[str]:
-        """Return the categories that have a title, in the order shown."""
-        return list(self._texts["topics"])
-
-    def day(self, at: datetime | None, precision: str = "day") -> str:
-        """Format as ``4 March 2026``, ``March 2026``, or ``2026``."""
-        utc = at.astimezone(UTC) if at else None
-        return self(precision, day=utc.day, month=self._texts["months"][utc.month - 1], year=utc.year) if utc else ""
-
-    def dated(self, fact: Fact) -> str:
-        """Say since when a fact holds, or when it was told or happened (`Fact.dated`)."""
-        said, day = fact.dated
-        precision = ("year", "month", "day")[day.count("-")]
-        name = "since_part" if precision != "day" else said.replace(" ", "_")
-        return self(f"facts.{name}", day=self.day(fact.valid_from, precision))
-
-    def receipt(self, receipt: ErasureReceipt) -> list[str]:
-        """Describe an erasure in sentences."""
-        counted = [(name, number) for name, number in receipt.rows.items() if number and name in self._texts["rows"]]
-        parts = [f"{number:,} {self.find(f'rows.{name}', name)}" for name, number in counted]
-        lines = [self("receipt.rows", rows=", ".join(parts)) if parts else self("receipt.nothing")]
-        return [*lines, self(f"receipt.{receipt.level}")]
-
-
-LANGUAGES = {"en": "English", "de": "Deutsch", "es": "Español", "ko": "한국어", "ar": "العربية"}
-RIGHT_TO_LEFT = ("ar",)
-LANGUAGE_COOKIE = "holdfast_language"
-_spoken: ContextVar[str] = ContextVar("language of the user's page", default="en")
-
-
-@cache
-def _texts(page: str, language: str) -> Texts:
-    return Texts(tomllib.loads((TEXT_FOLDER / f"{page}.{language}.toml").read_text(encoding="utf-8")), language)
-
-
-def load_texts(page: str, language: str | None = None) -> Texts:
-    """Load the texts of *page* from ``texts/``, in the language of the request at hand if none is named."""
-    return _texts(page, language or _spoken.get())
-
-
-def speak(request: Request) -> Texts:
-    """Answer this request in the language that its user chose, or else in the first of the browser's that is there."""
-    _spoken.set(wanted_language(request))
-    return load_texts("me")
-
-
-def wanted_language(request: Request) -> str:
-    """Return the language of the cookie, or else that of ``Accept-Language``; English where neither is there."""
-    ranked = []
-    for number, part in enumerate(request.headers.get("accept-language", "")[:1000].split(",")):
-        name, _, weight = part.partition(";")
-        share = re.fullmatch(r"\s*q=([01](?:\.\d{0,3})?)\s*", weight)
-        ranked.append((-float(share[1]) if share else -1.0, number, name.strip().lower().partition("-")[0]))
-    offered = [request.cookies.get(LANGUAGE_COOKIE, ""), *(name for share, _, name in sorted(ranked) if share)]
-    return next((name for name in offered if name in LANGUAGES), "en")

@@ -46,17 +46,17 @@ from .me import (
     MAX_PICKED,
     FactConflict,
     decide_waiting,
-    editable_value,
     fact_conflict,
     facts_page,
     forget_preview,
     group_facts,
-    load_texts,
     matching_facts,
     stories_of,
     undo_correction,
     waiting_questions,
 )
+from .me_texts import load_texts
+from .typed_values import editable_value, value_as_held
 
 table = RouteTable()
 LIST = "/dashboard/users"
@@ -227,9 +227,9 @@ def _render_user(
     events = events_address(
         request, user, grant.org, grant.bot, grant.subject
     )  # before anything is read, so that no event is missed
-    ever, known = owner.history(), owner.subjects()
+    ever, active, known = owner.history(), owner.facts(), owner.subjects()
     words = request.query_params.get("q", "").strip()[:MAX_WORDS]
-    past = matching_facts(ever, words)
+    past, shown = matching_facts(ever, words), matching_facts(active, words)
     return render(
         "user.html",
         request,
@@ -242,13 +242,14 @@ def _render_user(
         scope=scope_query(grant.org, grant.bot, grant.subject),
         t=said,
         choices=owner.status(),
-        live=sum(fact.live for fact in ever),
-        **facts_page(group_facts(matching_facts(owner.facts(), words), past, said.topics(), known), request),
+        live=len(active),
+        listed=len(shown),
+        **facts_page(group_facts(shown, past, said.topics(), known), request),
         words=words,
         stories=stories_of(owner, () if grant.subject else known),
         archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
-        **waiting_questions(owner, owner.facts()),
+        **waiting_questions(owner, active),
         happened=_recent_events(owner),
         conversations=named_conversations(owner),
         homes={state.conversation: state.subject for state in owner.overview()},
@@ -327,7 +328,7 @@ def _correct(owner: User, form: Form) -> FactChange | None:
     value, fact = form["value"].strip(), owner.fact(form["fact"])
     weight = _share(form.get("importance", ""))
     importance = None if weight is None or weight == round(fact.importance, 2) else weight
-    other = None if not value or value == editable_value(fact) else value
+    other = None if not value or value == editable_value(fact) else value_as_held(fact, value)
     if other is None and importance is None:
         return None
     return owner.correct(fact.id, value=other, importance=importance, if_version=seen_version(form))

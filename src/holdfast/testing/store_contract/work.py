@@ -20,6 +20,7 @@ from ...scope import Scope, acting
 from ...store import (
     ConsentRow,
     EventLimits,
+    FactRow,
     KeyRow,
     PromptRow,
     ProviderKeyRow,
@@ -365,8 +366,8 @@ class EventsContract:
         assert [event.id for event in found] == list(range(found[0].id, found[0].id + len(found)))
         assert len({(event.kind, event.subject, event.conversation, event.ref) for event in found}) == len(found)
         assert {event.kind for event in found} == {
-            "message.added", "summary.made", "fact.added", "job.queued", "episode.added", "consent.changed",
-            "prompt.changed", "subject.changed",
+            "message.added", "summary.made", "fact.added", "fact.ended", "job.queued", "episode.added",
+            "consent.changed", "prompt.changed", "subject.changed",
         }  # fmt: skip
 
     def test_what_happens_to_a_fact_is_told_by_its_end(self, store: Store) -> None:
@@ -379,6 +380,23 @@ class EventsContract:
         before = newest_id(store)
         store.write(ANA, lambda view: view.remove_fact(row))
         assert kinds_and_refs(store, after=before) == [("fact.forgotten", row.fact.id)]
+
+    def test_a_fact_that_begins_and_ends_in_one_write_is_told_of_twice(self, store: Store) -> None:
+        """As in an import; one that is forgotten there is told of once."""
+
+        def learn_and_end(view: WriteView) -> FactRow:
+            row = learn(view, value="Faro")
+            end_fact(view, row=row, at_ms=END_MS, because="replaced")
+            return row
+
+        def told(after: int) -> list[tuple[str, str]]:
+            return [(kind, ref) for kind, ref in kinds_and_refs(store, after=after) if kind.startswith("fact.")]
+
+        row = store.write(ANA, learn_and_end)
+        assert told(0) == [("fact.added", row.fact.id), ("fact.replaced", row.fact.id)]
+        before = newest_id(store)
+        gone = store.write(ANA, lambda view: (row := learn_and_end(view), view.remove_fact(row))[0])
+        assert told(before) == [("fact.forgotten", gone.fact.id)]
 
     def test_a_fact_does_not_name_a_conversation_about_somebody_else(self, store: Store) -> None:
         row = store.write(ANA.about("rex"), lambda view: learn(view, "Faro"))

@@ -36,10 +36,13 @@ async function post(form, submitter) {
   }
 }
 
-// A refusal says why; a conflict comes with the sections that show both sides.
+// A refusal says why; a conflict comes with the sections that show both sides, a wrong field with its form.
 async function refused(answer) {
   const text = await answer.text();
-  if (answer.status === 409 && put(text, { force: true }).length) return;
+  if ([409, 422].includes(answer.status) && put(text, { force: true }).length) {
+    document.querySelector("details[open] [aria-invalid]")?.focus();
+    return;
+  }
   notice(reason(answer, text), "bad");
 }
 

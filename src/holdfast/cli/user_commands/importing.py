@@ -1,13 +1,10 @@
-"""``holdfast import`` and ``holdfast export``: conversations from files, and everything about a user in one file."""
+"""``holdfast import``: conversations and memories from files."""
 
 from __future__ import annotations
 
-import codecs
 import io
 import json
-import os
 import re
-import secrets
 import shutil
 import sys
 import tempfile
@@ -27,17 +24,15 @@ from ...errors import BadInput, Conflict, HoldfastError
 from ...importers.append import Appender, ImportOutcome, RefusedLine, store_memories
 from ...importers.foreign import LABELS, Mapped, NotOneDocument, SurveyedFile, detect, split_by_user, survey_file
 from ...importers.items import ImportedMemory, LeftOut
-from ...importers.jsonl import BadLine, Survey, blocks, survey
-from ...importers.portable import WRITERS, FormatLoss
+from ...importers.jsonl import BadLine, Survey, blocks, problem_of, survey
 from ...reports import DigestReport
 from ...text import dataclass
-from ..lookup import suggest_users
 from ..models import ModelOptions
 from ..operator_commands.jobs import digest_all, raise_if_failed
 from ..options import StoreOptions, SubjectOptions, UserOptions
 from ..output import QUIET, STRONG, Piece, ProgressBar, Screen, print_json
 from ..render import count_held, digest_line, print_changes
-from ..terminal import INTERRUPTED, CommandError, count, count_all, safe, seconds, size, to_json, usage_error
+from ..terminal import INTERRUPTED, CommandError, count, count_all, safe, seconds, to_json, usage_error
 
 if TYPE_CHECKING:
     from ...memory import Memory
@@ -46,7 +41,7 @@ if TYPE_CHECKING:
 BAD_LINES_SHOWN, LEFT_OUT_SHOWN = 10, 10
 PEEK_BYTES = 4096
 EXPORT_FORMAT = "holdfast-user"
-_LINES_SAY = ("this JSON holds", "the file is neither", "the file is empty")
+_LINES_SAY = ("this JSON holds", "the file is neither", "the file is UTF-16", "the file is empty")
 _EXPORT_MARK = re.compile(rb'"format"\s*:\s*"' + EXPORT_FORMAT.encode() + b'"')
 _STEP_BYTES, _OVERLAP_BYTES = 1_000_000, 100
 
@@ -175,8 +170,7 @@ def import_(
             return _import_export(exported, _target(context, options, exported), digest=digest, dry_run=dry_run)
         sources = [one for name, stream in opened for one in _survey(stack, name, stream, conversation, reading)]
         skipped = _check_lines(sources, skip_bad, options.as_json)
-        if report is not None:
-            _write_report(report, sources)
+        _report_left_out(stack, report, sources)
         if dry_run:
             _show_dry_run(sources, skipped, options)
             return 0
@@ -242,11 +236,8 @@ def _survey(
     shown = "standard input" if name == "-" else name
     if name != "-" and (converted := _convert_foreign(stack, name, into, reading)) is not None:
         return converted
-    head = stream.read(PEEK_BYTES)
-    if b"\0" in head and not head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise CommandError(
-            "no-file", f"{shown} is not text: it holds zero bytes", hint="name a JSONL file, saved as UTF-8"
-        )
+    if (problem := problem_of(stream.read(PEEK_BYTES))) is not None:
+        raise CommandError("not-text", f"{shown}: {problem[0]}", hint=problem[1])
     stream.seek(0)
     found = survey(stream, into)
     if not found.messages and not found.bad:
@@ -342,16 +333,29 @@ def _check_lines(sources: list[ImportFile], skip_bad: bool, as_json: bool) -> in
     bad = sum(len(source.survey.bad) for source in sources)
     listed = not as_json and (skip_bad or bad > 1)  # a single line is in the error itself
     for source in sources if listed else ():
-        for line in source.survey.bad[:BAD_LINES_SHOWN]:
-            print(f"{_at(source.name, line)}: {safe(line.problem)}", file=sys.stderr)
-            print(f"  help: {safe(line.fix)}", file=sys.stderr)
-        if len(source.survey.bad) > BAD_LINES_SHOWN:
-            more = len(source.survey.bad) - BAD_LINES_SHOWN
-            print(f"{safe(source.name)}: … and {more:,} more", file=sys.stderr)
+        _print_bad(source.name, source.survey.bad)
     if bad and not skip_bad:
         first = next(source for source in sources if source.survey.bad)
         raise _bad_lines(first.name, first.survey.bad, bad, stored=0, listed=listed)
     return bad
+
+
+def _print_bad(name: str, lines: list[BadLine]) -> None:
+    for line in lines[:BAD_LINES_SHOWN]:
+        print(f"{_at(name, line)}: {safe(line.problem)}", file=sys.stderr)
+        if line.fix:
+            print(f"  help: {safe(line.fix)}", file=sys.stderr)
+    if len(lines) > BAD_LINES_SHOWN:
+        print(f"{safe(name)}: … and {len(lines) - BAD_LINES_SHOWN:,} more", file=sys.stderr)
+
+
+def _located(source: ImportFile, line: BadLine) -> BadLine:
+    """Return a line that the store refused with its place in the file that was given, instead of the converted lines."""
+    found = source.found
+    if found is None:
+        return line
+    places = [at for at, of in zip(found.places, found.owners, strict=True) if source.user in (None, of)]
+    return found.bad_line(places[line.number - 1], line.problem, line.fix)
 
 
 def _at(name: str, line: BadLine) -> str:
@@ -363,7 +367,7 @@ def _bad_lines(name: str, lines: list[BadLine], number: int, *, stored: int, lis
     where = f"{_at(name, first)}: {first.problem}"
     several = f"{count(number, 'line')} cannot be used" + ("" if listed else f", the first is {where}")
     kept = f"{count(stored, 'message')} before it stored" if stored else "nothing was stored"
-    fix = "fix them, or add --skip-bad" if listed else f"{first.fix}; or add --skip-bad"
+    fix = "fix them, or add --skip-bad" if listed else "; or ".join(filter(None, (first.fix, "add --skip-bad")))
     return CommandError(
         "bad-line", f"{where if number == 1 else several}; {kept}", hint=f"{fix} to leave such lines out"
     )
@@ -414,14 +418,19 @@ def _store(
             bar.done = so_far.done
 
         for source in sources:
-            whose = _for(options, source.user)
+            whose, before = _for(options, source.user), len(outcome.refused)
             appender = Appender(lambda name, whose=whose: whose.chat(memory, name), skip_bad, outcome)  # type: ignore[misc]
             try:
                 with source.open() as stream:
                     stream.seek(0)
                     appender.run(blocks(stream, source.conversation, source.survey), on_block)
             except RefusedLine as error:
-                raise _bad_lines(source.name, [error.bad], 1, stored=outcome.done) from error
+                bad = _located(source, error.bad)
+                raise _bad_lines(source.name, [bad], 1, stored=outcome.done) from error
+            refused = [_located(source, line) for line in outcome.refused[before:]]
+            source.survey.bad += refused
+            if show:
+                _print_bad(source.name, refused)
             if outcome.skipped:
                 outcome.off[whose.user], outcome.skipped = outcome.skipped, ""
     return max(time.monotonic() - began, 1e-9)
@@ -499,9 +508,13 @@ def _show_result(sources: list[ImportFile], result: ImportResult, skipped: int, 
     if left_out := skipped + len(outcome.refused):
         screen.line(f"{count(left_out, 'line')} left out")
     _show_left_out(screen, sources, outcome)
+    _show_backwards(screen, sources)
     if report.changes or (digest and (report.jobs or report.failed or report.waiting)):
         screen.line(*digest_line(report), (f"   {seconds(result.learned_s)}", QUIET))
         print_changes(screen, report.changes, most=10)
+    if not (outcome.done - len(outcome.refused) or outcome.memories or outcome.known_memories):
+        screen.line("nothing was stored")
+        return
     screen.line()
     screen.line(f"Next:  holdfast {after}")
 
@@ -513,7 +526,7 @@ def _import_as_json(sources: list[ImportFile], result: ImportResult, skipped: in
         "stored": outcome.stored,
         "known": outcome.known,
         "skipped": skipped + len(outcome.refused),
-        "bad_lines": bad + to_json(outcome.refused),
+        "bad_lines": bad,
         "conversations": sorted({name for source in sources for name in source.survey.conversations}),
         "memories": outcome.memories,
         "sentences": outcome.sentences,
@@ -552,6 +565,25 @@ def _show_left_out(screen: Screen, sources: list[ImportFile], outcome: ImportOut
     screen.line(("--report FILE writes each of them with its place", QUIET))
 
 
+def _show_backwards(screen: Screen, sources: list[ImportFile]) -> None:
+    """Warn of files whose times go backwards: a chat is read from its beginning to its end."""
+    for source in sources:
+        if number := source.survey.backwards:
+            where = source.found.backwards_from if source.found is not None else f":{source.survey.backwards_at}"
+            older = "1 line is" if number == 1 else f"{number:,} lines are"
+            screen.line(f"warning: {older} older than the line before, first {source.name}{where}")
+            screen.line(
+                ("  help: sort the file by time, oldest first, or the wrong value may count as the newer", QUIET)
+            )
+
+
+def _report_left_out(stack: ExitStack, path: str | None, sources: list[ImportFile]) -> None:
+    """Write the report where one is wanted, and again at the end, with what only the store refuses."""
+    if path is not None:
+        _write_report(path, sources)
+        stack.callback(_write_report, path, sources)
+
+
 def _write_report(path: str, sources: list[ImportFile]) -> None:
     """Write what is left out or damaged, a JSON object a line."""
     try:
@@ -583,6 +615,7 @@ def _show_dry_run(sources: list[ImportFile], skipped: int, options: SubjectOptio
                 "messages": source.survey.messages,
                 "memories": len(source.memories),
                 "without_time": source.survey.undated,
+                "backwards": source.survey.backwards,
                 "first_at": found.first_at if found is not None else "",
                 "last_at": found.last_at if found is not None else "",
             }
@@ -599,6 +632,7 @@ def _show_dry_run(sources: list[ImportFile], skipped: int, options: SubjectOptio
         screen.line("  " + " ".join(words))
         if row["first_at"]:
             screen.line((f"  {str(row['first_at'])[:10]} to {str(row['last_at'])[:10]}", QUIET))
+    _show_backwards(screen, sources)
     if skipped:
         screen.line(f"{count(skipped, 'line')} left out")
     _show_left_out(screen, sources)
@@ -702,98 +736,3 @@ def _import_user(memory: Memory, data: dict[str, Any], target: UserOptions) -> U
     except BadInput as error:
         raise CommandError("bad-export", error.message, hint=error.hint or "export the user again") from error
     return owner
-
-
-# Exporting
-
-
-def export(
-    options: UserOptions,
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The file to write (default: standard output).")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
-    format: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="holdfast (whole), pam, omi, okf or memories.")
-    ] = "holdfast",
-) -> int:
-    """
-    Export everything that is stored about the user, with all subjects, as one JSON document.
-
-    `holdfast import` imports it, into another store or for another user. Only you can read the file.
-
-    \b
-    Examples:
-      holdfast export ana.json --user ana
-      holdfast export --user ana | jq '.facts[].fact.text'
-      holdfast export ana.zip --user ana --format pam
-
-    The formats for other programs carry less: what each of them cannot carry is shown with its reason.
-    """
-    if format not in ("holdfast", *WRITERS):
-        raise usage_error(f"--format {format} is not known", f"write --format holdfast, {', '.join(WRITERS)}")
-    with options.open() as memory:
-        owner = options.owner(memory)
-        stored = count_all(count_held(owner, None))
-        if not stored:
-            raise CommandError(
-                "no-user", f"nothing is stored about {options.user!r} here", hint=suggest_users(memory, options)
-            )
-        data = owner.export()
-    if format != "holdfast":
-        return _export_portable(data, format, file, force, options)
-    if file is None:
-        print_json(data)
-        return 0
-    path = Path(file)
-    raw = json.dumps(data, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace") + b"\n"
-    written = _write_export(path, raw, force)
-    if options.as_json:
-        print_json({"file": str(path.resolve()), "bytes": written, "user": options.user})
-        return 0
-    screen = Screen()
-    screen.line((f"{file}", STRONG), f": {stored}", (f"   {size(written)}", QUIET))
-    screen.line((f"to import it: holdfast import {file}{StoreOptions(store=options.store).repeated}", QUIET))
-    return 0
-
-
-def _export_portable(data: dict[str, Any], format: str, file: str | None, force: bool, options: UserOptions) -> int:
-    """Write the export in a portable format; show what that cannot carry."""
-    label, write = WRITERS[format]
-    if file is None:
-        name = f"{options.user}.{'json' if format == 'memories' else format}"
-        raise usage_error(f"--format {format} needs a file", f"write holdfast export {name} --format {format}")
-    raw, losses = write(data)
-    written = _write_export(Path(file), raw, force)
-    if options.as_json:
-        lost = [to_json(one) for one in losses]
-        print_json({"file": str(Path(file).resolve()), "bytes": written, "user": options.user, "lost": lost})
-        return 0
-    screen = Screen()
-    screen.line((file, STRONG), f": {label}, {count(len(data['facts']), 'fact')}", (f"   {size(written)}", QUIET))
-    _show_losses(screen, losses)
-    return 0
-
-
-def _show_losses(screen: Screen, losses: list[FormatLoss]) -> None:
-    if losses:
-        screen.line("not carried by this format:")
-        rows: list[list[Piece]] = [[f"{one.count:,}", one.what, (one.why, QUIET)] for one in losses]
-        screen.columns(rows, indent=2)
-
-
-def _write_export(path: Path, text: bytes, force: bool) -> int:
-    """Write *text* completely or not at all, readable only by the owner; return its bytes."""
-    if path.exists() and not force:
-        raise CommandError("file-exists", f"{path} exists already", hint="name another file, or add --force")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
-            stream.write(text)
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise CommandError(
-            "no-file", f"{path} cannot be written: {error.strerror}", hint="name a file in a folder of yours"
-        ) from None
-    return len(text)
