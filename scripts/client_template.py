@@ -17,7 +17,7 @@ import httpx2
 
 from ..clock import utc_now
 from ..context.assemble import Strategy
-from ..context.named import strategy_text
+from ..context.classic import strategy_text
 from ..errors import BadInput
 from ..integrations.calls.strategies import KINDS
 from ..reports import BackfillReport, DigestReport, Receipt, UserKey

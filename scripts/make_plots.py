@@ -112,11 +112,11 @@ def layered(line: Line, messages: Sequence[Message]) -> None:
     with Memory(embedder=None, clock=clock) as memory:
         chat = memory.conversation("plot", user="plot", strategy=line.strategy)
         for start in range(0, len(messages), 2):
+            clock.advance(seconds=max(0.0, ((messages[start].at or clock()) - clock()).total_seconds()))
             if start // 2 + 1 in TURNS_DRAWN:
                 line.tokens[start // 2 + 1] = chat.context(messages[start].content).tokens
             chat.append(messages[start : start + 2])
             memory.digest()
-            clock.advance(minutes=3)
         line.found = sum(answer in chat.context(asked).to_text() for _, asked, answer in things())
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from .clock import from_ms, to_ms
 from .context.assemble import Strategy
-from .context.classic import Facts, Summarized
+from .context.classic import Facts, Summarized, as_strategy
 from .context.material import Count
-from .context.named import as_strategy
 from .context.result import Context
 from .engine import Engine
 from .errors import BadInput, ConfigError, Conflict

@@ -20,7 +20,7 @@ from .admin import Admin
 from .clock import Clock, utc_now
 from .config import Config
 from .context.assemble import Strategy
-from .context.named import as_strategy
+from .context.classic import as_strategy
 from .conversation import Conversation
 from .embed import BUILT_IN, BuiltIn, resolve
 from .embed.protocol import Embedder

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from holdfast.bench.consolidation import Consolidation, fill, load_consolidation, rank_by_words, score
 from holdfast.bench.datasets import BadData
+from holdfast.bench.published import Consolidation, fill, load_consolidation, rank_by_words, score
 from holdfast.cli import main
 from holdfast.memory import Memory
 from holdfast.testing.fakes import HashEmbedder

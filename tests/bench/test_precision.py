@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Memory
 from holdfast.bench.datasets import BadData
-from holdfast.bench.precision import (
+from holdfast.bench.published import (
     Harness,
     HoldfastSearch,
     build_precision_report,

@@ -13,7 +13,7 @@ import pytest
 from holdfast import HoldfastError, Memory, errors, strategies
 from holdfast.client import AsyncClient, Client, NotAllowed, TooOften, Unreachable
 from holdfast.client.calls import of_problem, value_of
-from holdfast.context.named import as_strategy, strategy_text
+from holdfast.context.classic import as_strategy, strategy_text
 from holdfast.errors import BadInput, Conflict, KeyReused, NotFound, StoreBusy, TooLarge
 from holdfast.integrations.calls.strategies import KINDS
 from holdfast.llm.protocol import ModelError

@@ -14,8 +14,8 @@ import httpx2
 
 from ..clock import utc_now
 from ..context.assemble import Strategy
+from ..context.classic import strategy_text
 from ..context.material import Count
-from ..context.named import strategy_text
 from ..context.result import Context
 from ..conversation import FactPosition
 from ..errors import BadInput, NotFound

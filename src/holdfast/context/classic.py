@@ -1,5 +1,5 @@
 """
-Five classic strategies, for a conversation that is only messages, and facts with the last turns.  Pure.
+Five classic strategies, for a conversation that is only messages, facts with the last turns, and strategies by name.  Pure.
 
                    what it keeps                     tokens           lost                  extra calls
     Buffer         everything                        grow for ever    nothing               none
@@ -18,12 +18,14 @@ leave out, and only messages without a summary are summarized at once.
 
 from __future__ import annotations
 
+import difflib
+import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from ..errors import BadInput, ConfigError
 from ..scope import CHARACTER
@@ -32,7 +34,7 @@ from ..text.render import render_line
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS, count_tokens
 from ..text.validate import MessageLike, checked_messages
 from ..types import Message, RollingSummary, Summary
-from .assemble import Layout, Part, Strategy, build_part, facts_part, frame_cost, message_cost
+from .assemble import Layered, Layout, Part, Strategy, build_part, facts_part, frame_cost, message_cost
 from .material import Count, Item, Material, TokenMeter, covered_range, name_item, shorten_middle
 from .result import ContextSource, LeftOut
 from .turns import (
@@ -578,3 +580,106 @@ def _as_sent(message: Message, sent: Mapping[str, Any]) -> Message:
     if sent["role"] == "tool":
         meta["tool_call_id"] = sent["tool_call_id"]
     return replace(message, role=sent["role"], content=content, meta=meta, tokens=0)
+
+
+Kinds = Mapping[str, Callable[..., Strategy]]
+
+KINDS: Final[Kinds] = {
+    "layered": Layered,
+    "facts": Facts,
+    "window": Window,
+    "summary": Summarized,
+    "summary_buffer": SummaryBuffered,
+    "token_buffer": TokenBuffer,
+    "buffer": Buffer,
+}
+SIZES: Final = {name: "exchanges" for name in ("layered", "facts", "window", "summary")} | {
+    "token_buffer": "tokens",
+    "summary_buffer": "tokens",
+}
+MOST: Final = {"exchanges": 10_000, "tokens": 10_000_000}
+ROLES: Final = ("user", "system", "developer")
+SWITCHES: Final = {
+    "on": True,
+    "true": True,
+    "yes": True,
+    "1": True,
+    "off": False,
+    "false": False,
+    "no": False,
+    "0": False,
+}
+
+
+def make_strategy(name: str, options: Mapping[str, Any], kinds: Kinds = KINDS) -> Strategy:
+    """
+    Make a strategy from its name and its options.
+
+    Raises:
+        BadInput: there is no such strategy, or it has no such option or value.
+    """
+    if name not in kinds:
+        near = difflib.get_close_matches(name, kinds, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(kinds)}"
+        raise BadInput(f"there is no strategy {name[:50]!r}", hint=hint)
+    known = {"memory_role", *([SIZES[name]] if name in SIZES else [])}
+    known |= {"side_by_side", "character"} if name == "layered" else set()
+    if wrong := options.keys() - known:
+        raise BadInput(f"the strategy {name} has no {min(wrong)[:50]}", hint=f"it has {', '.join(sorted(known))}")
+    return kinds[name](**{option: _checked(option, value) for option, value in options.items()})
+
+
+def as_strategy(given: Strategy | str | None, kinds: Kinds = KINDS) -> Strategy | None:
+    """
+    Return the strategy that a text such as ``facts/2`` or ``layered/3,side_by_side=on`` names; another one as it is.
+
+    Raises:
+        BadInput: the text names none.
+    """
+    if not isinstance(given, str):
+        return given
+    head, *parts = (part.strip() for part in given.split(","))
+    name, slash, size = head.partition("/")
+    options: dict[str, Any] = dict([*part.split("=", 1), "on"][:2] for part in parts)
+    if slash:
+        options[SIZES.get(name, "size")] = size
+    return make_strategy(name, options, kinds)
+
+
+def strategy_text(given: Strategy | str | None, kinds: Kinds = KINDS) -> str | None:
+    """
+    Return the text that names a strategy of the library.
+
+    Raises:
+        BadInput: it is not one of them, or has a function in it.
+    """
+    strategy = as_strategy(given, kinds)
+    if strategy is None:
+        return None
+    name = next((name for name, kind in kinds.items() if type(strategy) is kind), None)
+    if name is None or getattr(strategy, "summarize", None) is not None:
+        raise BadInput(
+            f"the strategy {type(strategy).__name__} cannot be sent to a server",
+            hint="use one of holdfast.strategies, without summarize",
+        )
+    options = [f"memory_role={strategy.memory_role}"] if strategy.memory_role != "user" else []
+    if isinstance(strategy, Layered):
+        options += [*(["side_by_side=on"] * strategy.side_by_side), *(["character=off"] * (not strategy.character))]
+    size = f"/{getattr(strategy, SIZES[name])}" if name in SIZES else ""
+    return ",".join([f"{name}{size}", *options])
+
+
+def _checked(option: str, value: Any) -> Any:
+    if option in MOST:
+        digits = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value)
+        number = int(value) if digits else value
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST[option]:
+            raise BadInput(f"{option} is a whole number from 1 to {MOST[option]:,}, not {str(value)[:50]!r}")
+        return number
+    if option == "memory_role":
+        if value not in ROLES:
+            raise BadInput(f"memory_role is {', '.join(ROLES)}, not {str(value)[:50]!r}")
+        return value
+    if not isinstance(value, bool) and value not in SWITCHES:
+        raise BadInput(f"{option} is on or off, not {str(value)[:50]!r}")
+    return value if isinstance(value, bool) else SWITCHES[value]

@@ -35,7 +35,7 @@ from .grammar import (
 from .mentions import subject_name, without_owner
 from .rules import FACT_SOURCE
 from .second_look import KnownValue
-from .slots import amounts_in_words, is_no_dose, read_amount, read_at, sentence_times
+from .slots import amounts_in_words, is_no_dose, money_at, read_at, sentence_times
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -296,7 +296,7 @@ def _currency_of(one: KnownValue) -> str:
 
 def _in_another_currency(reading: Reading, one: KnownValue, span: Span, new: Span) -> Iterator[Candidate]:
     """Yield a budget under the key of the currency that a correction names, and the end of the old one."""
-    amount = read_amount(reading.text, max(0, new[0] - 1), new[1])
+    amount = money_at(reading.text, max(0, new[0] - 1), new[1])
     if amount is not None and one.key == f"max_{_currency_of(one)}":
         yield reading.retract(span, one)
         text = f"Has a budget of {amount.value} {amount.kind}."
@@ -307,7 +307,7 @@ def _in_unit_of(reading: Reading, one: KnownValue, new: Span) -> str:
     """Return a new value as the address keeps it, "1100" for "1100 euros"; empty for an amount of another currency."""
     value = reading.text[slice(*new)].strip(" .,;!'’")
     if one.category == "budget" and value[:1].isdigit():
-        amount = read_amount(reading.text, max(0, new[0] - 1), new[1])  # with the sign before it
+        amount = money_at(reading.text, max(0, new[0] - 1), new[1])  # with the sign before it
         return amount.value if amount and amount.kind == _currency_of(one) else "" if amount else value
     days = _DAYS.fullmatch(value) if one.key.endswith("_days") else None
     return str(int(days["number"]) * (7 if days["week"] else 1)) if days else value
@@ -374,7 +374,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             or is_no_dose(reading.text, match, one.value, (one.words, one.key, *one.names))
         ):
             continue
-        amount = read_amount(reading.text, *match.span()) if kind == "budget" else None
+        amount = money_at(reading.text, *match.span()) if kind == "budget" else None
         if amount is not None and amount.kind != _currency_of(one):
             yield from _in_another_currency(reading, one, match.span(), match.span("new"))
             continue

@@ -391,10 +391,10 @@ _MONEY_RANGE = expression(r"\d\s?(?:k|grand|thousand)?\s?(?:[-â€“]|to)\s?(?=[$â‚
 def _read_money(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    return read_amount(text, start, end)
+    return money_at(text, start, end)
 
 
-def read_amount(text: str, start: int, end: int) -> SlotValue | None:
+def money_at(text: str, start: int, end: int) -> SlotValue | None:
     """Read an amount: digits as the value, the currency's ISO code in lower case as the kind; of a range its upper end."""
     words = text[start:end].lower()
     span = _MONEY_RANGE.search(words)

@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, mode
 from starlette.exceptions import HTTPException
 
 from ..context.assemble import Strategy
-from ..context.named import make_strategy
+from ..context.classic import make_strategy
 from ..conversation import Conversation
 from ..errors import BadInput
 from ..memory import Memory

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from holdfast.errors import StoreBusy
-from holdfast.server.proxy.owners import Owners
+from holdfast.server.proxy.reply import Owners
 
 from .upstream import NUMBERS, Reply, answer, response
 

@@ -15,17 +15,21 @@ import typer
 
 from ...bench.answers import AnsweredQuestion, AnswerRun, build_answer_report, format_answer_table, load_prompts
 from ...bench.beliefs import RATES, BeliefScores, HonestModel, run_story
-from ...bench.consolidation import (
+from ...bench.datasets import Benchmark, find_wrong_keys, load_benchmark
+from ...bench.published import (
     SIZES,
     ConsolidationScores,
+    HoldfastSearch,
+    build_precision_report,
     fill,
     format_consolidation,
     load_consolidation,
+    load_precision,
     rank_by_words,
+    run_cases,
+    run_sessions,
     score,
 )
-from ...bench.datasets import Benchmark, find_wrong_keys, load_benchmark
-from ...bench.precision import HoldfastSearch, build_precision_report, load_precision, run_cases, run_sessions
 from ...bench.retrieval import (
     OURS,
     PEERS,

@@ -29,8 +29,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ...aio import AsyncMemory
+from ...context.classic import as_strategy
 from ...context.material import Count
-from ...context.named import as_strategy
 from ...errors import BadInput, ConfigError
 from ...memory import Memory
 from ...store.messages import MessageLog

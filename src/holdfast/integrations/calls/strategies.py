@@ -28,7 +28,7 @@ from dataclasses import field, replace
 from typing import Literal
 
 from ...config import Config
-from ...context import classic, named
+from ...context import classic
 from ...context.assemble import Layered, Strategy
 from ...context.classic import Buffer, Facts, TokenBuffer, Window, check_messages, choose_messages
 from ...context.material import Count, TokenMeter
@@ -239,7 +239,7 @@ def _check_summarize(given: object) -> None:
         )
 
 
-KINDS: named.Kinds = {**named.KINDS, "summary": Summary, "summary_buffer": SummaryBuffer}
+KINDS: classic.Kinds = {**classic.KINDS, "summary": Summary, "summary_buffer": SummaryBuffer}
 """What a text may name where there is no memory to write the summaries."""
 
 

@@ -31,8 +31,7 @@ from ..gate import Grant, Quotas
 from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
 from ..settings import ServerSettings
 from .chat import ChatMemory, ProxiedChat, digest_of_name
-from .owners import Owner, Owners, References, references
-from .reply import ReplyReader
+from .reply import Owner, Owners, References, ReplyReader, references
 from .request import (
     ChatRequest,
     MemoryOptions,
