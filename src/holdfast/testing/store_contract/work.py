@@ -389,13 +389,18 @@ class EventsContract:
             end_fact(view, row=row, at_ms=END_MS, because="replaced")
             return row
 
+        def learn_and_forget(view: WriteView) -> FactRow:
+            row = learn_and_end(view)
+            view.remove_fact(row)
+            return row
+
         def told(after: int) -> list[tuple[str, str]]:
             return [(kind, ref) for kind, ref in kinds_and_refs(store, after=after) if kind.startswith("fact.")]
 
         row = store.write(ANA, learn_and_end)
         assert told(0) == [("fact.added", row.fact.id), ("fact.replaced", row.fact.id)]
         before = newest_id(store)
-        gone = store.write(ANA, lambda view: (row := learn_and_end(view), view.remove_fact(row))[0])
+        gone = store.write(ANA, learn_and_forget)
         assert told(before) == [("fact.forgotten", gone.fact.id)]
 
     def test_a_fact_does_not_name_a_conversation_about_somebody_else(self, store: Store) -> None:
