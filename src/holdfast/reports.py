@@ -350,7 +350,11 @@ class SentContext:
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """One past rebuild of a conversation: which layer and range, its author, and how many rows it replaced and added."""
+    """
+    One past rebuild of a conversation: which layer and range, its author, and how many rows it replaced and added.
+
+    ``reverts`` is the id of the rebuild that this one reverted, and empty otherwise.
+    """
 
     id: str
     layer: str
@@ -360,6 +364,7 @@ class Rebuilt:
     source: str
     replaced: int
     added: int
+    reverts: str = ""
 
 
 @dataclass(frozen=True, slots=True)

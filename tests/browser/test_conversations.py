@@ -65,6 +65,23 @@ def test_a_range_is_rebuilt_without_a_reload(fresh, visitor, width, scheme):
     assert someone.watch.all == []
 
 
+def test_on_a_phone_the_rows_of_the_coverage_are_named_on_one_line(fresh, visitor):
+    someone = visitor(fresh, "operator")
+    page = someone.open(TALK, width=390)
+    heads = page.locator(".strip th").all()
+
+    assert len(heads) >= 3
+    assert (
+        max(
+            head.evaluate(
+                "e => { const r = document.createRange(); r.selectNodeContents(e); return r.getBoundingClientRect().height; }"
+            )
+            for head in heads
+        )
+        < 30
+    )
+
+
 def test_messages_added_elsewhere_appear_by_themselves(fresh, visitor):
     """A new message, a new fact and its badge, and the count of facts, while the page is open."""
     someone = visitor(fresh, "operator")

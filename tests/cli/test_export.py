@@ -31,6 +31,7 @@ def test_an_export_goes_into_a_file_that_only_its_owner_reads(ana: Holdfast, tmp
     assert run.out.startswith("ana.json: 1 conversation, 3 messages, 2 facts")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert json.loads(file.read_text(encoding="utf-8"))["user"] == "ana"
+    assert "to import it into another store: holdfast import ana.json --store OTHER" in run.out
     assert sorted(path.name for path in tmp_path.iterdir() if "json" in path.name) == ["ana.json"]
 
 

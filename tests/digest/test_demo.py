@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from holdfast import Memory
 from holdfast.config import Config
 from holdfast.digest.chunk import find_closed_chunks
 from holdfast.digest.summarize import summarize_chunk
@@ -73,3 +74,13 @@ def test_each_is_long_enough_for_summaries(entry: dict[str, str]) -> None:
 
     assert len(chunks) >= 2
     assert all(30 <= len(draft.text.split()) <= 130 for draft in drafts)
+
+
+def test_what_the_first_user_speaks_is_shown_as_languages_alone() -> None:
+    """It is the first line of the user's page in the demo."""
+    with Memory(embedder=None) as memory:
+        memory.conversation("japan", user="priya").append(rows("trip.jsonl"))
+        memory.digest()
+        spoken = {fact.text for fact in memory.user("priya").facts() if "Hindi" in fact.text or "English" in fact.text}
+
+    assert spoken == {"Speaks English.", "Speaks Hindi."}

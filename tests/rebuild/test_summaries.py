@@ -54,6 +54,7 @@ def test_the_old_version_is_kept_and_comes_back() -> None:
         again = chat.restore(back.id)
         assert {s.id for s in again.after} == {s.id for s in report.after}
         assert [past.id for past in chat.rebuilds()] == [report.id, back.id, again.id]
+        assert [past.reverts for past in chat.rebuilds()] == ["", report.id, back.id]
         assert memory.doctor().findings == ()
 
 

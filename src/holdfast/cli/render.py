@@ -321,7 +321,7 @@ def show_context(screen: Screen, chat: Conversation, built: Context) -> None:
     if not whole:
         screen.line(" ", ("no message is stored in this conversation: this is how it would begin", QUIET))
         return
-    saved = f"; this is {100 - built.tokens * 100 // whole} % less" if whole > built.tokens else ""
+    saved = f"; this is {round(100 - built.tokens * 100 / whole)} % less" if whole > built.tokens else ""
     screen.line(" ", (f"the whole conversation would be {whole:,} tokens{saved}", QUIET))
 
 

@@ -635,7 +635,7 @@ class Rebuilder:
         calls: dict[str, list[RebuildRow]] = {}
         for row in self.deps.store.read(scope, lambda view: view.rebuilds()):
             calls.setdefault(row.id, []).append(row)
-        return [_listed(rows) for rows in calls.values()]
+        return [_listed(rows, [*calls.values()][:number]) for number, rows in enumerate(calls.values())]
 
     def restore(self, scope: Scope, rebuild_id: str) -> RebuildReport:
         """Revert one rebuild; see `Conversation.restore`."""
@@ -781,7 +781,8 @@ def _layer_of(rows: Sequence[RebuildRow]) -> str:
     return rows[0].layer if len({row.layer for row in rows}) == 1 else "chunk"
 
 
-def _listed(rows: Sequence[RebuildRow]) -> Rebuilt:
+def _listed(rows: Sequence[RebuildRow], earlier: Sequence[Sequence[RebuildRow]]) -> Rebuilt:
+    undone = [old[0].id for old in earlier if any(row.undoes(one) for row in rows for one in old)]
     return Rebuilt(
         id=rows[0].id,
         layer=_layer_of(rows),
@@ -791,6 +792,7 @@ def _listed(rows: Sequence[RebuildRow]) -> Rebuilt:
         source=rows[-1].source,
         replaced=sum(len(row.before.ids) for row in rows),
         added=sum(len(row.after.ids) for row in rows),
+        reverts="".join(undone[-1:]),
     )
 
 

@@ -307,6 +307,11 @@ class RebuildRow:
     source: str
     created_at: int
 
+    def undoes(self, other: RebuildRow) -> bool:
+        """Whether this range went back to what it was before *other*."""
+        place = (self.layer, self.start_seq, self.end_seq) == (other.layer, other.start_seq, other.end_seq)
+        return place and self.before != self.after and (self.before, self.after) == (other.after, other.before)
+
 
 @dataclass(frozen=True, slots=True)
 class Scrubbed:

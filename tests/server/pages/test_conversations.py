@@ -143,7 +143,7 @@ def test_fragments_are_the_sections_alone(sign_in, told):
     assert answer.text.rstrip().endswith("</section>")
 
 
-def test_a_range_is_estimated_rebuilt_and_reverted(sign_in, told):
+def test_a_range_is_estimated_rebuilt_and_reverted(sign_in, told, clock):
     browser, before = sign_in(), told.summaries(1)
     estimate = section(browser.get(f"{ONE}?make=chunk&first=1&last=15"), "rebuild")
     assert "messages 1 to 15 Ranges 3" in estimate
@@ -159,7 +159,14 @@ def test_a_range_is_estimated_rebuilt_and_reverted(sign_in, told):
 
     (made,) = told.rebuilds()
     assert made.layer == "chunk"
-    assert "Reverted to the previous version." in post(browser, do="revert", rebuild=made.id).text
+    clock.advance(seconds=1)
+    back = post(browser, do="revert", rebuild=made.id)
+    assert "Reverted to the previous version." in back.text
+    panel = section(back, "rebuild")
+    assert "The previous version is active again." in panel
+    assert "Rebuilt" not in panel
+    assert panel.count("Reverted: Chunk, messages 1 to") == 1
+    assert panel.count("Chunk, messages 1 to") == 2
     assert [s.text for s in told.summaries(1)] == [s.text for s in before]
 
 

@@ -12,7 +12,7 @@ import typer
 
 from ...importers.portable import WRITERS, FormatLoss
 from ..lookup import suggest_users
-from ..options import StoreOptions, UserOptions
+from ..options import UserOptions
 from ..output import QUIET, STRONG, Piece, Screen, print_json
 from ..render import count_held
 from ..terminal import CommandError, count, count_all, size, to_json, usage_error
@@ -64,7 +64,7 @@ def export(
         return 0
     screen = Screen()
     screen.line((f"{file}", STRONG), f": {stored}", (f"   {size(written)}", QUIET))
-    screen.line((f"to import it: holdfast import {file}{StoreOptions(store=options.store).repeated}", QUIET))
+    screen.line((f"to import it into another store: holdfast import {file} --store OTHER", QUIET))
     return 0
 
 
