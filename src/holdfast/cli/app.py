@@ -65,7 +65,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "opt-in": (f"{_USER}.consent", "Start remembering again."),
         "never-remember": (f"{_USER}.consent", "Learn no more facts about a topic."),
         "allow": (f"{_USER}.consent", "Learn facts about a topic again."),
-        "export": (f"{_USER}.exporting", "Export everything that is stored about the user."),
+        "export": (f"{_USER}.consent", "Export everything that is stored about the user."),
         "erase": (f"{_USER}.corrections", "Erase everything about the user, with a receipt."),
     },
     "Keep it small": {

@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.server.pages.layout import format_ago
-from holdfast.server.pages.lists import csv_cell
+from holdfast.server.pages.layout import csv_cell, format_ago
 
 NAMES = ["=1+1", "ana", "Bo 100%", "c_d", "cxd", "Éva", "~x"]
 

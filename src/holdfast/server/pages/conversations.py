@@ -36,13 +36,14 @@ from .layout import (
     events_address,
     here,
     link,
+    list_file,
     query_number,
     render,
     scope_query,
     see_other,
     seen_version,
+    wanted_file,
 )
-from .lists import list_file, wanted_file
 from .workbench.transcript import (
     FactsDiff,
     MessageHits,

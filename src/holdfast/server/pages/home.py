@@ -26,8 +26,7 @@ from ...types import BY_HAND_CONVERSATION
 from ..jobs import Tasks, TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .layout import link, render, scope_query, see_other
-from .lists import list_file, wanted_file
+from .layout import link, list_file, render, scope_query, see_other, wanted_file
 
 table = RouteTable()
 PATH = "/dashboard"

@@ -21,8 +21,7 @@ from ..admin import LATE_MS
 from ..jobs import TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
-from .layout import FormDep, format_duration, here, render, see_other
-from .lists import list_file, wanted_file
+from .layout import FormDep, format_duration, here, list_file, render, see_other, wanted_file
 
 table = RouteTable()
 PATH = "/dashboard/jobs"

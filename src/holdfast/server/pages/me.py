@@ -45,8 +45,7 @@ from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
 from .conversations import start_rebuild
 from .layout import Form, FormDep, events_address, here, query_number, render, see_other, seen_version
-from .me_texts import LANGUAGE_COOKIE, LANGUAGES, load_texts, speak
-from .typed_values import another_currency, editable_value, value_as_held
+from .me_texts import LANGUAGE_COOKIE, LANGUAGES, another_currency, editable_value, load_texts, speak, value_as_held
 
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild

@@ -33,13 +33,14 @@ from .layout import (
     events_address,
     here,
     link,
+    list_file,
     parse_user_key,
     render,
     scope_query,
     see_other,
     seen_version,
+    wanted_file,
 )
-from .lists import list_file, wanted_file
 from .me import (
     ARCHIVED,
     DECISIONS,
@@ -55,8 +56,7 @@ from .me import (
     undo_correction,
     waiting_questions,
 )
-from .me_texts import load_texts
-from .typed_values import editable_value, value_as_held
+from .me_texts import editable_value, load_texts, value_as_held
 
 table = RouteTable()
 LIST = "/dashboard/users"
