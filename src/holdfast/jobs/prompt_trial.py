@@ -55,7 +55,9 @@ class PromptTrial:
         """Return the result of *text* on the newest chunks; see `Prompts.preview`."""
         if self.client is None:
             hint = "open the memory with llm=…, or start the server with --llm"
-            raise ConfigError("the built-in rules take no prompts, so there is nothing to try", hint=hint)
+            raise ConfigError(
+                "the built-in rules take no prompts, so there is nothing to estimate or to try", hint=hint
+            )
         deps, whole = self.rebuilder.deps, scope.about(None)
         deps.store.read(whole, check_active)
         prompt = load(name).reworded(text) if text else load(name)
