@@ -169,3 +169,20 @@ def test_a_number_of_another_thing_is_no_dose(said: str) -> None:
 )
 def test_a_new_dose_replaces_the_old(said: str) -> None:
     assert believed("I take 20 mg sertraline every day.", said) == ["Takes sertraline 40 mg every day."]
+
+
+@pytest.mark.parametrize(
+    ("kept", "said", "left"),
+    [
+        ("Uses PostgreSQL 15", "We switched to MySQL.", ["Uses MySQL."]),
+        ("Uses Jenkins", "We moved to GitHub Actions.", ["Uses GitHub Actions."]),
+        ("Uses PostgreSQL", "I also use MySQL now.", ["Uses MySQL.", "Uses PostgreSQL"]),
+        ("Uses PostgreSQL", "We might switch to MySQL.", ["Uses PostgreSQL"]),
+    ],
+)
+def test_a_memory_about_a_tool_ends_when_the_user_moves_to_another(kept: str, said: str, left: list[str]) -> None:
+    with Memory(embedder=None) as memory:
+        user = memory.user("ana")
+        user.remember(kept, category="technical")
+        memory.conversation("a", user="ana").record(said, "Noted.")
+        assert sorted(fact.text for fact in user.facts()) == left

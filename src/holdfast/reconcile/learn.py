@@ -38,7 +38,7 @@ from .decide import (
     with_restatements,
 )
 from .erase import inherit_end, reinstate, undo_retractions
-from .merging import merged_sources, split_fact
+from .merging import merged_sources, parse_tool_uses, split_fact
 from .moves import has_taken_over, is_left_for, is_moved_whole, is_rewritten_in
 from .registry import Registry, fold_name, normalize_value
 
@@ -465,8 +465,10 @@ def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
     if (candidate.kind, candidate.op, candidate.category) != ("attribute", "assert", "tech"):
         return
     rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, "tech")]
-    others = [fact for fact in rows if fact.live and fact.value != candidate.value]
-    if not others:
+    others = [fact for fact in rows if fact.live and fact.kind == "attribute" and fact.value != candidate.value]
+    kept = [row for place in ("technical", "note") for row in view.all_facts_in(candidate.subject, place)]
+    sentences = [fact for fact in (as_active(row).fact for row in kept) if fact.live and parse_tool_uses(fact.text)]
+    if not others and not sentences:
         return
     said = claim.evidence
     here = view.scope.conversation == said.conversation and said.seq > 0
@@ -485,6 +487,10 @@ def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
             )
         )
     ]
+    for fact in sentences:
+        if is_left_for(parse_tool_uses(fact.text)[0].tool, candidate.value, text):
+            gone = replace(candidate, kind="statement", category=fact.category, key="", value="", text=fact.text)
+            yield replace(claim, candidate=replace(gone, op="retract", modality="negated", join=""))
     if len(left) == 1:  # of two it is not known which
         gone = replace(candidate, key=left[0].key, value=left[0].value, op="retract", modality="negated", join="")
         yield replace(claim, candidate=gone)

@@ -29,6 +29,8 @@ _KINDS = [
         "terraform, pulumi, cloudformation",
         "stripe, adyen, braintree, mollie, paddle, worldpay",
         "grafana loki, elastic, splunk, graylog",
+        "postgresql, postgres, mysql, mariadb, sqlite, mongodb, oracle, sql server, cockroachdb, cassandra, dynamodb",
+        "aws, azure, gcp, google cloud, hetzner, digitalocean, ovh, linode, heroku, fly.io",
     )
 ]
 _OBJECT = r"(?: (?:our |the |my )?(?:ci|ci/cd|builds?|pipelines?|everything|it all|all of it|deployments?))?"
@@ -45,6 +47,7 @@ _LIMITED = expression(
 # A part of a product that is written in one language or framework: who rewrites it in another has left the first.
 _REWRITTEN = r"""\b(?:rewrote|rewritten|ported|rebuilt|converted|re-?implemented|redid|redone|moved|migrated|switched) (?:the|our|my) (?:whole |entire )?
 (?P<part>back-?end|front-?end|api|app|server|service|website|site|bot|pipeline|codebase|monorepo|shop|blog|cli|game)(?: over)?(?: from [\w.\#+ ]{1,20}?)?\ (?:in|to|on|with|using)\ """
+_VERSION = expression(r" v?\d[\w.]*$")
 _NAME_ENDS = r"(?=\s*(?:[.!,;]|$|now\b|last\b|this\b|in \d{4}))"
 _NOW = expression(r"[\s,]+(?:now|nowadays|these days|instead|from now on)[\s.!]*$", re.IGNORECASE)
 _PLACED = expression(r"(?P<what>.{2,60}?)\s+(?P<how>in|on)\s+(?P<where>[A-Z][\w.+-]*(?: [A-Z][\w.+-]*){0,2})")
@@ -127,7 +130,7 @@ def has_taken_over(said_of_old: Iterable[str], new: str, text: str) -> bool:
 
 def is_left_for(old: str, new: str, text: str) -> bool:
     """Whether a whole message that moves to the tool *new* leaves *old*, one for the same purpose."""
-    before, after = old.casefold(), new.casefold()
+    old, before, after = (_VERSION.sub("", name) for name in (old, old.casefold(), new.casefold()))
     kind = next((kind for kind in _KINDS if before in kind and after in kind), None)
     if before == after or kind is None or _PARTLY.search(text) or _LIMITED.search(text):
         return False
