@@ -570,6 +570,8 @@ def _has_what_it_needs(
             return bool(people.relative)
         case "alone":
             return not people.newcomer and not _search(piece.language, "newcomer", piece.text[: found.start()])
+        case "user":
+            return people.of_user
         case "unnamed":
             return not people.knows(values["species"][0].value)
     return True
