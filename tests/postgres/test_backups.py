@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import threading
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -181,8 +182,12 @@ def test_a_restore_that_is_killed_leaves_nothing_half(
                 if done >= total * at:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            restore_backup(tmp_path / "monday.db", admin, replace=replacing, progress=die)
-            os._exit(0)
+            try:
+                restore_backup(tmp_path / "monday.db", admin, replace=replacing, progress=die)
+            except BaseException:  # noqa: BLE001 - the child must never return into the test
+                traceback.print_exc()
+            finally:
+                os._exit(1)
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
         assert (heard(address), heard(address, "bo")) == before
 
