@@ -1,12 +1,15 @@
 """
 How soon each page of the dashboard and /me begins to arrive, and how large it is, in a large store.
 
-    python benchmarks/pages.py [--users 2000] [--messages 4000] [--rounds 7] [--store FILE]
+    python benchmarks/pages.py [--users 2000] [--messages 4000] [--rounds 7] [--store FILE] [--browser CHROMIUM]
 
 Twenty users are recorded and copied until there are so many, ten messages each; one more user has a single conversation of
 so many messages. ``--users 100000 --messages 20000`` makes a million messages in all, in some minutes; with ``--store`` the
 store is made once, and used again. Told is the median time to the first byte over HTTP after one call that is not counted,
-as a multiple of that of the sign-in page, which asks the store for nothing, measured right before and after.
+as a multiple of that of the sign-in page, which asks the store for nothing, measured right before and after; and the median
+of the processor time of this process until then, of all its threads: it tells more than the time where others use the machine.
+With ``--browser`` each page is opened in Chromium as well: told is the median time until it is loaded and its scripts have
+run, by the browser's own clock, again as a multiple of that of the sign-in page.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import random
+import socket
 import statistics
 import tempfile
 import threading
@@ -21,6 +25,7 @@ import time
 from pathlib import Path
 
 import apsw
+from playwright.sync_api import Browser, sync_playwright
 from support import machine, statement, talk
 
 from holdfast import Config, Memory
@@ -86,42 +91,75 @@ def build(path: Path, users: int, messages: int) -> None:
     db.close()
 
 
-def fetch(port: int, path: str, key: str) -> tuple[float, int, int]:
-    """Return the milliseconds to the first byte, the bytes, and the status of one page."""
+def fetch(port: int, path: str, key: str) -> tuple[float, float, int, int]:
+    """Return the milliseconds to the first byte, those of processors until then, the bytes, and the status of one page."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     connection.request("GET", path, headers={"Authorization": f"Bearer {key}", "Accept": "text/html"})
     answer = connection.getresponse()
-    first = 1000 * (time.perf_counter() - began)
+    first, work = 1000 * (time.perf_counter() - began), 1000 * (time.process_time() - worked)
     size = len(answer.read())
     connection.close()
-    return first, size, answer.status
+    return first, work, size, answer.status
 
 
-def median_of(port: int, path: str, key: str, rounds: int) -> tuple[float, int, int]:
+def median_of(port: int, path: str, key: str, rounds: int) -> tuple[float, float, int, int]:
     """Return the same over some rounds, after one call that is not counted."""
     fetch(port, path, key)
     found = [fetch(port, path, key) for _ in range(rounds)]
-    return statistics.median(first for first, _, _ in found), found[-1][1], found[-1][2]
+    return statistics.median(one[0] for one in found), statistics.median(one[1] for one in found), *found[-1][2:]
 
 
-def measure(memory: Memory, rounds: int) -> None:
+def usable(browser: Browser, origin: str, path: str, key: str, rounds: int) -> float:
+    """Return the median milliseconds until a page is loaded, and its scripts have run, over some rounds in one tab."""
+    context = browser.new_context(extra_http_headers={"Accept": "text/html"})
+    context.add_cookies([{"name": "holdfast_key", "value": key, "url": origin}])
+    tab, found = context.new_page(), []
+    for _ in range(rounds + 1):  # the first fills the caches
+        tab.goto(origin + path, wait_until="load")
+        found.append(tab.evaluate("() => performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"))
+    context.close()
+    return statistics.median(found[1:])
+
+
+def measure_in_browser(chromium: str, port: int, keys: dict[bool, str], rounds: int) -> None:
+    """Tell how soon each page is usable."""
+    origin = f"http://127.0.0.1:{port}"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        print(f"{'page, usable in a browser':60} {'ms':>7} {'× empty':>8}")
+        for path in PAGES:
+            key = keys[path.startswith("/me")]
+            before = usable(browser, origin, EMPTY, key, rounds)
+            ready = usable(browser, origin, path, key, rounds)
+            empty = (before + usable(browser, origin, EMPTY, key, rounds)) / 2
+            print(f"{path:60} {ready:7.1f} {ready / empty:8.1f}", flush=True)
+        browser.close()
+
+
+def measure(memory: Memory, rounds: int, chromium: str | None) -> None:
     """Serve the memory and tell of each page."""
-    settings = ServerSettings(port=0, requests_per_minute=10_000_000, org_requests_per_minute=10_000_000)
+    with socket.create_server(
+        ("127.0.0.1", 0)
+    ) as found:  # the server must know its port: scripts are for its own pages alone
+        port = found.getsockname()[1]
+    settings = ServerSettings(port=port, requests_per_minute=10_000_000, org_requests_per_minute=10_000_000)
     running = make_server(create_app(memory, settings), settings)
     thread = threading.Thread(target=running.run)
     thread.start()
     while not running.started:
         time.sleep(0.01)
-    port = running.servers[0].sockets[0].getsockname()[1]
     keys = {True: memory.admin.keys.create("user", user=TALKER).key, False: memory.admin.keys.create("operator").key}
-    print(f"{'page':60} {'ms':>7} {'× empty':>8} {'kB':>7}")
+    print(f"{'page':60} {'ms':>7} {'× empty':>8} {'cpu ms':>7} {'kB':>7}")
     for path in PAGES:
         key = keys[path.startswith("/me")]
         before = median_of(port, EMPTY, key, rounds)[0]
-        first, size, status = median_of(port, path, key, rounds)
+        first, work, size, status = median_of(port, path, key, rounds)
         empty = (before + median_of(port, EMPTY, key, rounds)[0]) / 2
-        print(f"{path:60} {first:7.1f} {first / empty:8.1f} {size / 1000:7.1f}{'' if status == 200 else f'  {status}'}")
+        wrong = "" if status == 200 else f"  {status}"
+        print(f"{path:60} {first:7.1f} {first / empty:8.1f} {work:7.1f} {size / 1000:7.1f}{wrong}", flush=True)
+    if chromium:
+        measure_in_browser(chromium, port, keys, rounds)
     running.should_exit = True
     thread.join()
 
@@ -132,6 +170,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=4000, help="of the long conversation")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--store", type=Path, help="is made where it is not there")
+    parser.add_argument("--browser", metavar="CHROMIUM", help="its path: how soon each page is usable in it")
     args = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
@@ -139,7 +178,7 @@ def main() -> None:
         if not path.exists():
             build(path, args.users, args.messages)
         with Memory(path, embedder=None) as memory:
-            measure(memory, args.rounds)
+            measure(memory, args.rounds, args.browser)
 
 
 if __name__ == "__main__":

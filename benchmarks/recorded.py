@@ -94,7 +94,7 @@ class Recording:
 def load_recordings(path: Path, *, economy: bool = False) -> dict[str, Recording]:
     """Return the recordings of a file by case; of a chat that was read in both ways, those of the way in use."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    both = {layer_of(line) for line in lines} >= {"facts", "combined"}
+    both = {layer_of(line) for line in lines} >= {"facts", "episodes", "combined"}  # as older versions asked
     found: dict[str, Recording] = {}
     for line in lines:
         if not (both and layer_of(line) == ("facts" if economy else "combined")):

@@ -81,7 +81,7 @@ def run_case(case: dict[str, Any], **options: Any) -> CaseResult:
             at = datetime.fromisoformat(given["at"]) if given.get("at") else at + timedelta(minutes=1)
             clock.advance(seconds=max(0.0, (at - clock()).total_seconds()))
             chat.append(Message(given["role"], given["content"], name=given.get("name"), at=at))
-            if given["role"] == "assistant":
+            if given["role"] == "assistant" or given.get("name", user).casefold() != user.casefold():
                 memory.digest()
         if "llm" in options:
             chat.end()

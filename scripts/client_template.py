@@ -20,7 +20,7 @@ from ..context.assemble import Strategy
 from ..context.classic import strategy_text
 from ..errors import BadInput
 from ..integrations.calls.strategies import KINDS
-from ..reports import BackfillReport, DigestReport, Receipt, UserKey
+from ..reports import BackfillReport, DigestReport, Receipt, UserKey, UserOrder
 from ..scope import checked_name
 from ..text.validate import MessageLike, checked_messages
 from ..types import ApiKey, Message, NewKey, Role
@@ -288,9 +288,23 @@ class Admin:
         """The API keys of those who ask over the network."""
         return ApiKeys(self._wire)
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
-        """Return ``(org, user, bot)`` of every user with a memory whose key holds *matching*, by key; for operators."""
-        query: dict[str, Any] = {"matching": matching} if matching else {}
+    def users(
+        self,
+        *,
+        limit: int = 1000,
+        after: UserKey | None = None,
+        matching: str = "",
+        sort: UserOrder = "name",
+        skip: int = 0,
+        org: str | None = None,
+    ) -> list[UserKey]:
+        """
+        Return ``(org, user, bot)`` of users with a memory, for operators; see `holdfast.Admin.users`.
+
+        In another order than by name at most 1,000 come at once; *skip* goes on.
+        """
+        wanted = {"matching": matching, "sort": sort, "skip": skip, "org": org}
+        query: dict[str, Any] = {name: value for name, value in wanted.items() if value not in ("", "name", 0, None)}
         query |= {} if after is None else {"after": list(after)}
         found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]

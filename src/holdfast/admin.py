@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from .clock import DAY_MS, from_ms, to_ms
@@ -17,11 +18,12 @@ from .errors import BadInput, ConfigError, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
 from .jobs.observer import Watcher
 from .jobs.queue import as_listed
-from .jobs.usage import usage_of_all
+from .jobs.usage import CallTimes, usage_of_all
 from .llm.guard import address_for_key
 from .llm.sealing import Keyring, Master
-from .privacy.ledger import KINDS
+from .privacy.ledger import FORMAT, parse_ledger
 from .reports import (
+    USER_ORDERS,
     Activity,
     Backlog,
     Event,
@@ -33,9 +35,10 @@ from .reports import (
     ReplayReport,
     StoreStats,
     UserKey,
+    UserOrder,
 )
 from .scope import Scope, checked_name
-from .store import ConsentRow, ErasureRow, KeyRow, ProviderKeyRow
+from .store import KeyRow, ProviderKeyRow
 from .store.queries import schema_version
 from .text import expression
 from .text.validate import checked_count
@@ -43,13 +46,11 @@ from .types import ApiKey, Job, NewKey, ProviderKey, Role, Secret, Upstream
 from .user import Prompts
 
 ROLES: tuple[Role, ...] = ("operator", "app", "user", "subject")
-FORMAT = "holdfast ledger 1"
 
 _EXPIRED_LISTED_MS = 7 * DAY_MS  # how long an expired key stays listed
 _OPERATIONS_KEPT_MS = 7 * DAY_MS  # how long an operation that ended stays on record
 _KEY_FORM = expression(r"hf_([0-9a-z]{12})_([A-Za-z0-9_-]{43})")
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-_CHOICES = ("paused", "opted-out")
 _PAGE = 100  # provider keys that are sealed again at once
 
 
@@ -85,6 +86,11 @@ class Admin:
         """The long work that requests started."""
         return Operations(self._engine)
 
+    @property
+    def call_times(self) -> CallTimes:
+        """How long the calls of servers took, of all users together."""
+        return CallTimes(self._engine.store)
+
     def prompts(self, *, org: str = "default", bot: str | None = None) -> Prompts:
         """
         Return the prompts of all users of an org, or of one of its bots, who have none of their own.
@@ -114,20 +120,36 @@ class Admin:
             )
         return self._engine.reload(config)
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
+    def users(
+        self,
+        *,
+        limit: int = 1000,
+        after: UserKey | None = None,
+        matching: str = "",
+        sort: UserOrder = "name",
+        skip: int = 0,
+        org: str | None = None,
+    ) -> list[UserKey]:
         """
-        Return ``(org, user, bot)`` of the users with a memory, by key.
+        Return ``(org, user, bot)`` of the users with a memory.
 
         Args:
             limit: how many at most.
-            after: only keys above this one: the last of the page before.
+            after: by name, only keys above this one: the last of the page before.
             matching: only those whose org, name or bot holds these words; small and capital letters are alike.
+            sort: by ``name``; or those with conversations: ``newest`` or ``oldest`` last message first, or most ``conversations``.
+            skip: not by name, leave out so many first.
+            org: only those of this org.
 
         Raises:
-            BadInput: *matching* is no text, or longer than any name.
+            BadInput: *matching* is no name, or *sort*, *after* and *skip* do not fit.
         """
-        words = checked_name("matching", matching) if matching else ""
-        return self._engine.store.users(limit=limit, after=after, matching=words)
+        if sort not in USER_ORDERS or (skip if sort == "name" else after is not None):
+            raise BadInput(
+                "users cannot be listed so", hint=f"sort: {', '.join(USER_ORDERS)}; after: by name; skip: else"
+            )
+        matching, skip = matching and checked_name("matching", matching), skip and checked_count("skip", skip)
+        return self._engine.store.users(limit=limit, after=after, matching=matching, sort=sort, skip=skip, org=org)
 
     def containing(self, words: str, *, after: UserKey | None = None, users: int = 5000, limit: int = 6) -> FoundAcross:
         """
@@ -174,7 +196,8 @@ class Admin:
         used = usage_of_all(store, ("model",), since, until, org=org, bot=bot)
         jobs = [job for job in store.jobs(state=None) if org in (None, job.org) and bot in (None, job.bot)]
         scopes = [Scope(org=o, bot=b, user=u) for o, u, b in counted]
-        return compute_metrics(store, scopes, days, used, jobs, left_out=len(users) - len(counted))
+        note = partial(self._engine.uses.note_read, "metrics")
+        return compute_metrics(store, scopes, days, used, jobs, left_out=len(users) - len(counted), note=note)
 
     def _all_users(self) -> Iterator[UserKey]:
         after = None
@@ -660,7 +683,7 @@ class Erasures:
             BadInput: *data* is no ledger.
             Conflict: it is the ledger of another memory.
         """
-        key, rows, choices = _parse_ledger(data)
+        key, rows, choices = parse_ledger(data)
         replay, store = self._engine.replay, self._engine.store
         known_key, known_rows = store.ledger()
         if known_key and key and known_key != key:
@@ -681,40 +704,6 @@ class Erasures:
         if key and not dry_run:
             store.merge_ledger(key, fresh)
         return ReplayReport(users=users, held=counts, choices=chosen, entries=len(rows), dry_run=dry_run)
-
-
-def _parse_ledger(data: Mapping[str, Any]) -> tuple[str, list[ErasureRow], list[tuple[Scope, ConsentRow]]]:
-    hint = "pass what memory.admin.erasures.export() returned"
-    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
-        raise BadInput("this is not a ledger of erasures", hint=hint)
-    try:
-        key = data["key"]
-        if key:
-            bytes.fromhex(key)
-        rows = [_erased_row(one) for one in data["erased"]]
-        choices = [_consent_choice(one) for one in data["choices"]]
-    except (KeyError, TypeError, ValueError) as error:
-        raise BadInput(f"the ledger of erasures is damaged: {error}", hint=hint) from None
-    if rows and not key:
-        raise BadInput("the ledger of erasures is damaged: it has entries and no key", hint=hint)
-    return key, rows, choices
-
-
-def _erased_row(one: Mapping[str, Any]) -> ErasureRow:
-    row = ErasureRow(**{**one, "spans": tuple((int(start), int(end)) for start, end in one["spans"])})
-    texts, numbers = (row.id, row.place, row.kind, row.fact), (row.at, row.seq)
-    if row.kind not in KINDS or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"an entry of the kind {row.kind!r}")
-    if not all(type(number) is int and number >= 0 for number in numbers):
-        raise ValueError(f"the numbers of {row.id!r}")
-    return row
-
-
-def _consent_choice(one: Mapping[str, Any]) -> tuple[Scope, ConsentRow]:
-    org, user, bot = (checked_name(name, one[name]) for name in ("org", "user", "bot"))
-    if one["state"] not in _CHOICES or type(one["since"]) is not int:
-        raise ValueError(f"a choice {one['state']!r}")
-    return Scope(org, bot, user, subject=None), ConsentRow(str(one["subject"]), one["state"], one["since"])
 
 
 class Events:

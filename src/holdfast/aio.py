@@ -28,6 +28,7 @@ from .conversation import Conversation, FactPosition
 from .embed import BUILT_IN, BuiltIn
 from .embed.protocol import Embedder
 from .jobs.observer import Watcher
+from .jobs.usage import CallTimes
 from .llm import Function
 from .llm.protocol import LanguageModel
 from .memory import Memory
@@ -59,6 +60,7 @@ from .reports import (
     SubjectMerge,
     Usage,
     UserKey,
+    UserOrder,
 )
 from .store import RejectedPosition
 from .text.validate import MessageLike
@@ -1235,7 +1237,7 @@ class AsyncUser:
         return await asyncio.to_thread(self._sync.last_event)
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """Return events newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*: every change and `Config.read_log_share` of the reads."""
         return await asyncio.to_thread(self._sync.audit, before=before, limit=limit)
 
     async def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
@@ -1310,16 +1312,21 @@ class AsyncPrompts:
         """
         return await asyncio.to_thread(self._sync.draft, name, text)
 
-    async def activate(self, name: str, version: int) -> PromptVersion:
+    async def activate(self, name: str, version: int, *, percent: int = 100) -> PromptVersion:
         """
         Use the text of a version, a draft or an older one, from now on: it becomes the newest version.
 
+        Args:
+            name: which prompt.
+            version: its number.
+            percent: of an org or a bot: for so many of 100 users first, and always for the same ones.
+
         Raises:
-            BadInput: there is no such prompt.
+            BadInput: there is no such prompt, or these are one user's own and *percent* is below 100.
             NotFound: there is no such version any more.
             Conflict: the user opted out.
         """
-        return await asyncio.to_thread(self._sync.activate, name, version)
+        return await asyncio.to_thread(self._sync.activate, name, version, percent=percent)
 
     async def preview(
         self, name: str, text: str | None = None, *, limit: int = 3, dry_run: bool = False
@@ -1397,6 +1404,11 @@ class AsyncAdmin:
         """The long work that requests started."""
         return AsyncOperations(self._sync.operations)
 
+    @property
+    def call_times(self) -> CallTimes:
+        """How long the calls of servers took, of all users together."""
+        return self._sync.call_times
+
     def prompts(self, *, org: str = "default", bot: str | None = None) -> AsyncPrompts:
         """
         Return the prompts of all users of an org, or of one of its bots, who have none of their own.
@@ -1421,19 +1433,33 @@ class AsyncAdmin:
         """
         return await asyncio.to_thread(self._sync.reload, config)
 
-    async def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
+    async def users(
+        self,
+        *,
+        limit: int = 1000,
+        after: UserKey | None = None,
+        matching: str = "",
+        sort: UserOrder = "name",
+        skip: int = 0,
+        org: str | None = None,
+    ) -> list[UserKey]:
         """
-        Return ``(org, user, bot)`` of the users with a memory, by key.
+        Return ``(org, user, bot)`` of the users with a memory.
 
         Args:
             limit: how many at most.
-            after: only keys above this one: the last of the page before.
+            after: by name, only keys above this one: the last of the page before.
             matching: only those whose org, name or bot holds these words; small and capital letters are alike.
+            sort: by ``name``; or those with conversations: ``newest`` or ``oldest`` last message first, or most ``conversations``.
+            skip: not by name, leave out so many first.
+            org: only those of this org.
 
         Raises:
-            BadInput: *matching* is no text, or longer than any name.
+            BadInput: *matching* is no name, or *sort*, *after* and *skip* do not fit.
         """
-        return await asyncio.to_thread(self._sync.users, limit=limit, after=after, matching=matching)
+        return await asyncio.to_thread(
+            self._sync.users, limit=limit, after=after, matching=matching, sort=sort, skip=skip, org=org
+        )
 
     async def containing(
         self, words: str, *, after: UserKey | None = None, users: int = 5000, limit: int = 6

@@ -242,6 +242,12 @@ class Config:
         10_000, "Events of one user that are kept; up to 256 more wait for their removal.", least=256, reloads=False
     )
     event_days: int = setting(90, "Days after which an event is removed, at the next event.", least=1, reloads=False)
+    read_log_share: float = setting(
+        0.0,
+        "Share of the reads of a memory that its access log names beside every change: 0 names none, 1 every one.",
+        least=0,
+        most=1,
+    )
     scrub_mb: int = setting(
         200, "Largest file that is rewritten and searched after an erasure; see ErasureReceipt.", least=0, reloads=False
     )

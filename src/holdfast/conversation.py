@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from operator import methodcaller
@@ -22,7 +22,7 @@ from .llm.protocol import ModelError, reply_request
 from .privacy.forget import beginning_of_branch, load_branches
 from .reports import ConversationState, ErasureReceipt, RebuildReport, Rebuilt, Receipt, SentContext
 from .scope import SELF, Scope, checked_name, conversation_names
-from .store import ConversationRow
+from .store import ConversationRow, ReadView
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_count, checked_limit, checked_query, checked_score
 from .types import Fact, Hit, Message, ReplyUsage, Summary
@@ -153,7 +153,9 @@ class Conversation:
         most = None if last is None else checked_count("last", last)
         if not abandoned:
             return self._engine.load(self._scope, start, limit, most)
-        return self._engine.store.read(self._scope, partial(load_branches, start_seq=start, last=most))[:limit]
+        return self._engine.uses.read("messages", self._scope, partial(load_branches, start_seq=start, last=most))[
+            :limit
+        ]
 
     def context(
         self,
@@ -231,8 +233,8 @@ class Conversation:
             after: continue behind the last summary of the page before: its ``start_seq``, ``level``, ``version``, ``id``.
         """
         most = checked_limit(limit)
-        return self._engine.store.read(
-            self._scope, lambda view: view.summaries(level=level, live=live, limit=most, after=after)
+        return self._engine.uses.read(
+            "summaries", self._scope, lambda view: view.summaries(level=level, live=live, limit=most, after=after)
         )
 
     def episodes(
@@ -277,14 +279,14 @@ class Conversation:
         which["limit"] = checked_limit(limit)
         which["after"] = None if after is None else (after[0], to_ms(after[1]), after[2])
         scope = self._scope
-        rows = self._engine.store.read(scope, methodcaller("facts_said_here", **which))
+        rows = self._engine.uses.read("facts", scope, methodcaller("facts_said_here", **which))
         home = scope.subject or SELF
         return [fact.within((self.id,), home=home) or fact for fact in map(self._engine.as_of_now, rows)]
 
     def state(self) -> ConversationState | None:
         """Return how many messages it has, and how many are summarized and read; ``None`` before its first message."""
-        row = self._engine.store.read(self._scope, lambda view: view.conversation())
-        return None if row is None else conversation_state(row)
+        row, stale = self._engine.store.read(self._scope, lambda view: (view.conversation(), view.stale_summaries()))
+        return None if row is None else _state(row, stale)
 
     def reply(self, text: str, *, system: str | None = None) -> Message:
         """
@@ -335,7 +337,7 @@ class Conversation:
             ``None`` where no context is on record: the reply was imported, say, or no reply of an assistant.
         """
         number = None if seq is None else checked_count("seq", seq)
-        return self._engine.store.read(self._scope, lambda view: sent_context(view, number))
+        return self._engine.uses.read("sent", self._scope, lambda view: sent_context(view, number))
 
     def record_usage(
         self,
@@ -472,6 +474,7 @@ class Conversation:
             NotFound: there is no such conversation, or no message *start_seq* in it.
         """
         first, last = _checked_range(start_seq, end_seq)
+        self._engine.uses.note_preview(self._scope, dry_run)
         return self._engine.rebuild(self._scope, layer, first, last, dry_run=dry_run, progress=progress)
 
     def rebuilds(self) -> list[Rebuilt]:
@@ -509,8 +512,15 @@ def _checked_range(start_seq: int | None, end_seq: int | None) -> tuple[int, int
     return first, last
 
 
-def conversation_state(row: ConversationRow) -> ConversationState:
-    """Return the state of a conversation from its row."""
+def conversation_states(
+    view: ReadView, limit: int | None, after: tuple[int, str, str] | None
+) -> list[ConversationState]:
+    """Return the states of the conversations that the view can see, newest first; see `User.overview`."""
+    stale = view.stale_summaries()
+    return [_state(row, stale) for row in view.newest_conversations(limit=limit, after=after)]
+
+
+def _state(row: ConversationRow, stale: Mapping[tuple[str, str], int]) -> ConversationState:
     return ConversationState(
         conversation=row.conversation,
         subject=row.subject,
@@ -518,6 +528,7 @@ def conversation_state(row: ConversationRow) -> ConversationState:
         summarized=row.chunk_start - 1,
         read=row.extracted_seq,
         own_facts=bool(row.own_facts),
+        stale=stale.get((row.subject, row.conversation), 0),
         created_at=from_ms(row.created_at),
         last_at=from_ms(row.last_at),
     )

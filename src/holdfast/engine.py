@@ -32,6 +32,7 @@ from .context.material import Count, Material, Prefix, is_past_plan, turn_key
 from .context.result import Context
 from .context.turns import opening_messages
 from .digest import rules
+from .digest.chunk import is_small_talk
 from .digest.summarize import summarize_conversation
 from .embed import RememberingEmbedder
 from .embed.protocol import Embedder
@@ -39,15 +40,24 @@ from .errors import Conflict, StoreError
 from .ingest.append import AppendResult, WorkSettings, append, body_digest, prepare, refuse_future
 from .ingest.redact import redact_secrets
 from .jobs.backfill import Backfiller
-from .jobs.facts import FactReader, subject_labels
+from .jobs.facts import FactReader, ReadAhead, subject_labels
 from .jobs.model_client import ModelClient
 from .jobs.observer import Observer, observed
 from .jobs.prompt_trial import PromptTrial
 from .jobs.queue import Dependencies, Queue, order_range
-from .jobs.summaries import earlier_summaries, forget_rests, other_conversations
+from .jobs.summaries import RestSummaries, earlier_summaries, name_of_user, other_conversations
 from .jobs.upkeep import Reembedding, Upkeep
 from .jobs.usage import ContextStats, UseCounter, day_of, note_usage, publish_tokens, record, with_tokens
-from .jobs.worker import LAST_KINDS, UserModels, UserWork, Workers, drain, drain_at_once
+from .jobs.worker import (
+    LAST_KINDS,
+    UserModels,
+    UserWork,
+    Workers,
+    drain,
+    drain_at_once,
+    read_ahead,
+    store_and_learn,
+)
 from .llm import from_address
 from .llm.guard import Address
 from .llm.protocol import LanguageModel
@@ -58,8 +68,8 @@ from .privacy.export import Exporter
 from .privacy.forget import ErasureReplay, erase_user, facts_of, forget_facts
 from .privacy.subjects import Subjects
 from .recall.index import IndexCache
+from .recall.rank import explain_ranking, worth_recalling
 from .recall.search import (
-    explain_ranking,
     facts_held_at,
     is_current,
     search,
@@ -68,13 +78,12 @@ from .recall.search import (
     with_changes,
     with_replacements,
     without_expired,
-    worth_recalling,
 )
 from .reconcile.archive import as_of_now
 from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope
-from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent, speaker_names
+from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from .text import NDArray, np
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
@@ -88,7 +97,6 @@ INLINE_GRACE_MS = 2_000
 SPARE_HITS = 5
 MOST_PAST_HITS = 500  # hits of today that are filtered for those of an earlier time
 LEAST_SHARE = 1 / 3  # of what the nearest hit shares with a question; a fact that shares less did not answer it
-NAMED_BY, NAMED_WITHIN = 3, 20  # newest conversations, and first messages of each, that may show the user's name
 MOST_BESIDE = 40  # recalled turns whose neighbors are read
 WORDLESS = " .,;:!?…'\"\n\t"
 MAX_OPENING = 8  # system messages at the start of a conversation that the classic strategies keep
@@ -114,11 +122,11 @@ class Engine:
         if model is not None or self.provider_keys.any():
             store.release_waiting(self.now_ms())  # another budget or another key may be what they waited for
         embeds = embedder is not None
-        self.uses = UseCounter(store, self.now_ms, config.decay_half_life_days * DAY_MS)
+        self.uses = UseCounter(store, self.now_ms, config.decay_half_life_days * DAY_MS, config)
         self.context_stats = ContextStats(self.now_ms)
         self._previous = previous  # its vectors stand in for texts that have none of *embedder* yet
         self.cache = IndexCache(config.index_cache_mb * 1_000_000) if config.index_cache_mb else None
-        self.observer = Observer()
+        self._rests, self.observer = RestSummaries(), Observer()
         store.on_changes = self.observer.report_counts
         self._orders = WorkSettings(embed=embeds)
         categories = registry(config.categories)
@@ -169,8 +177,9 @@ class Engine:
             self.cache.clear()
         if self._remembering is not None:
             self._remembering.clear()
-        forget_rests()
+        self._rests.clear()
         self.context_stats.clear()
+        self.uses.forget_reads()
 
     def _order_due(self) -> int:
         """Order what falls due by itself: vectors that are by another embedder, facts that have faded; return for how many."""
@@ -214,40 +223,40 @@ class Engine:
         if incognito:
             return Receipt((), skipped="incognito")
         digest, now_ms = body_digest(ready) if key is not None else "", self.now_ms()
-        said = [item.message.content for item in ready if item.message.role == "user"]
-        states = any(map(rules.may_state_facts, said))
-        inline = len(ready) <= INLINE_MESSAGES and (states or any(map(rules.may_end_facts, said)))
+        texts = [item.message.content for item in ready if item.message.role == "user"]
+        states = any(map(rules.may_state_facts, texts))
+        inline = len(ready) <= INLINE_MESSAGES and (states or any(map(rules.may_end_facts, texts)))
         grace_ms = INLINE_GRACE_MS if inline else 0
-        reads = self.work.read_mode(scope)
-        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=reads, **wanted)
+        own, said = self.work.of(scope), [item.message for item in ready]
+        ahead = read_ahead(own.facts, scope, said) if inline else None
+        orders = replace(self._orders, extract_after_ms=grace_ms, states=states, reads=own.read_mode, **wanted)
+        used, size = self.uses.pop(scope), self.context_stats.pop(scope, said)
 
-        used = self.uses.pop(scope)
-        size = self.context_stats.pop(scope, [item.message for item in ready])
-
-        def work(view: WriteView) -> AppendResult | ConsentState:
+        def work(view: WriteView, ahead: ReadAhead | None) -> tuple[AppendResult, list[FactChange]] | ConsentState:
             state = effective_consent(view.consent(), scope.subject)
             if state != "active":
                 return state
             self.uses.write(view, used)
-            stored = append(view, ready, config, orders, key=key, digest=digest, now_ms=now_ms)
+            order = replace(orders, read_from=ahead.rows) if ahead else orders
+            stored = append(view, ready, config, order, key=key, digest=digest, now_ms=now_ms)
             if size is not None and not stored.duplicate:
                 self.context_stats.write(view, size, stored.first_seq)
-            return stored
+            return stored, own.facts.learn_ahead(view, ahead) if ahead and stored.read else []
 
         try:
-            stored = self.store.write(scope, work)
+            found = store_and_learn(self.store, scope, work, ahead)
         except BaseException:
             self.uses.restore(scope, used)
             self.context_stats.restore(scope, size)
             raise
-        if isinstance(stored, str):
-            return Receipt((), skipped=stored)
+        if isinstance(found, str):
+            return Receipt((), skipped=found)
+        stored, changes = found
         seqs = tuple(range(stored.first_seq, stored.last_seq + 1))
         if stored.duplicate:
             return Receipt(seqs, duplicate=True)
-        changes: tuple[FactChange, ...] = ()
-        if inline:
-            changes = drain_at_once(self.queue, self._workers, "extract", scope, INLINE_GRACE_MS).changes
+        if inline and not stored.read:
+            changes = [*drain_at_once(self.queue, self._workers, "extract", scope, INLINE_GRACE_MS).changes]
         if self._workers is not None:
             self._workers.wake()
         learned = tuple(change for change in changes if change.op != "rejected")
@@ -261,7 +270,7 @@ class Engine:
             start = max(start_seq, row.next_seq - last) if row and last is not None else start_seq
             return view.messages(start_seq=start, limit=limit)
 
-        return self.store.read(scope, work)
+        return self.uses.read("messages", scope, work)
 
     def record_usage(
         self, scope: Scope, model: str, used: tuple[int, int, int], cost: float | None, seq: int | None = None
@@ -493,7 +502,7 @@ class Engine:
             )
             return self._told(view, self._usable(view, hits)[:limit])
 
-        found = self.store.read(scope.with_general(general), work)
+        found = self.uses.read("search", scope.with_general(general), work)
         self.uses.add(scope, self._answering(found))
         return found if explain else [replace(hit, parts={}) for hit in found]
 
@@ -512,7 +521,7 @@ class Engine:
             rows = [row for row in rows if effective_consent(chosen, row.fact.subject) == "active"]
             return [row.fact for row in rows], _labels(view, rows)
 
-        facts, labels = self.store.read(scope, look)
+        facts, labels = self.uses.read("profile", scope, look)
         return profile(facts, budget_tokens, count, labels, self.config.memory_instruction)
 
     @observed("recall", "query")
@@ -527,7 +536,7 @@ class Engine:
             )
             return self._told(view, found)
 
-        return self.store.read(scope, work)
+        return self.uses.read("search", scope, work)
 
     def _usable(self, view: ReadView, hits: Sequence[Hit]) -> list[Hit]:
         """Return *hits* without expired facts and without those about a subject for which memory is paused."""
@@ -571,28 +580,29 @@ class Engine:
         strategy = strategy or LAYERED
         vector = self._vector(query) if query and strategy.recalls and not incognito else None
         variant = f"{strategy.name}/{budget_tokens}{'/general' if general else ''}"
+        # where a model writes the summaries there are no extracts beside them
+        roll = None if not strategy.recalls and self.work.read_mode(scope) else summarize_conversation
 
-        def look(view: ReadView) -> tuple[Material, Prefix | None, int | None]:
-            if incognito or effective_consent(view.consent(), scope.subject) != "active":
-                empty = Material(
-                    scope.conversation or "", [], 0, query=query, roll=summarize_conversation, searched=False
-                )
-                return empty, None, None
-            found = self._material(view, query, vector, budget_tokens, strategy, variant)
-            return *found, view.user().epoch
+        def look(view: ReadView) -> tuple[Material, Prefix | None, int | None, tuple[Context, Prefix]]:
+            material = Material(scope.conversation or "", [], 0, query=query, searched=False)
+            previous, epoch = None, None
+            if not incognito and effective_consent(view.consent(), scope.subject) == "active":
+                material, previous = self._material(view, query, vector, budget_tokens, strategy, variant)
+                epoch = view.user().epoch
+            made = assemble(
+                replace(material, roll=roll),
+                budget_tokens=budget_tokens,
+                recent_messages=self.config.recent_messages,
+                system=system,
+                previous=previous,
+                count=count,
+                strategy=strategy,
+            )
+            return material, previous, epoch, made
 
-        material, previous, epoch = self.store.read(scope.with_general(general), look)
-        if not strategy.recalls and self.work.read_mode(scope):  # a model writes the summaries: no extracts beside them
-            material = replace(material, roll=None)
-        context, prefix = assemble(
-            material,
-            budget_tokens=budget_tokens,
-            recent_messages=self.config.recent_messages,
-            system=system,
-            previous=previous,
-            count=count,
-            strategy=strategy,
-        )
+        material, previous, epoch, (context, prefix) = self.store.read(scope.with_general(general), look)
+        if epoch is not None:
+            self.uses.note_read("context", scope)
         if quiet:
             return context
         self._report_context(context)
@@ -629,11 +639,10 @@ class Engine:
         start = strategy.first_wanted(every, total, recent, budget_tokens)
         summaries = with_changes(view, strategy.wanted_summaries(every, recent), self._redact)
         messages = view.messages(start_seq=start) if total else []
-        question = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""
-        if question and not query:
-            vector = self._vector(question)
+        wanted = (query or _last_question(messages)) if strategy.recalls and self.config.recall_limit else ""
+        question = "" if is_small_talk(wanted) else wanted
+        vector = self._vector(question) if question and not query else vector
         hits = self._recall(view, question, vector, len(messages)) if question else []
-        beside = self._beside(view, hits)
         facts, overridden = view.facts_here() if strategy.recalls else ([], set())
         hits = [hit for hit in hits if hit.id not in overridden]
         chosen, now_ms = view.at(None, None).consent(), self.now_ms()
@@ -654,19 +663,20 @@ class Engine:
             over=over,
             hits=hits,
             query=query,
-            user_name=_name_of_user(view, messages, believed) if strategy.recalls else "",
+            user_name=name_of_user(view, messages, believed) if strategy.recalls else "",
             searched=bool(question),
             instruction=self.config.memory_instruction,
-            beside=beside,
+            beside=partial(self._beside, view, _best(hits)),
             quoted=self._quoted(view, hits),
-            notes={turn_key(hit): hit.replaced_by for hit in (*hits, *beside.values()) if hit.replaced_by},
+            notes={turn_key(hit): hit.replaced_by for hit in hits if hit.replaced_by},
             messages_from=start,
             recall_limit=self.config.recall_limit,
             opening=opening_messages(view.messages(end_seq=start - 1, limit=MAX_OPENING)) if start > 1 else (),
-            roll=summarize_conversation,
             labels=_labels(view, facts),
             subject=view.scope.subject or SELF,
-            earlier=earlier_summaries(view, others, row, self.config.detectors) if others or begins else (),
+            earlier=earlier_summaries(view, others, row, self.config.detectors, self._rests)
+            if others or begins
+            else (),
             documents=view.user().next_doc,
         )
         return material, Prefix.loads(*known) if known else None
@@ -701,7 +711,7 @@ class Engine:
             seen = [hit for hit in usable if was_there(view, hit, at_ms)][:limit]
             return Explained(query, at, threshold, most, explain_ranking(seen, passed, threshold, most), tuple(past))
 
-        return self.store.read(scope, work)
+        return self.uses.read("explain", scope, work)
 
     def _recall(self, view: ReadView, question: str, vector: NDArray[np.float32] | None, verbatim: int) -> list[Hit]:
         """Hits for a context; some of them will be shown verbatim anyway, so a few more are asked for."""
@@ -722,9 +732,9 @@ class Engine:
         )
         return self._told(view, self._usable(view, worth_recalling(hits)))
 
-    def _beside(self, view: ReadView, hits: Sequence[Hit]) -> dict[TurnKey, Hit]:
-        """Return the turns before and after the best hits, of the same session, that were said by users and assistants."""
-        best = [turn_key(hit) for hit in hits if hit.kind == "message"][:MOST_BESIDE]
+    def _beside(self, view: ReadView, best: Sequence[TurnKey], hits: Sequence[Hit]) -> dict[TurnKey, Hit]:
+        """Return the turns before and after those of *hits* that are the *best*, of the same session, said by users and assistants."""
+        best = list(filter(set(map(turn_key, hits)).__contains__, best))
         keys = {(subject, name, seq + step) for subject, name, seq in best for step in (-1, 0, 1)}
         turns = view.turns_at(sorted(keys)) if keys else {}
         found = {}
@@ -764,19 +774,9 @@ def _labels(view: ReadView, facts: Sequence[FactRow]) -> Mapping[str, str]:
     return {} if all(row.fact.subject == SELF for row in facts) else subject_labels(view, facts)
 
 
-def _name_of_user(view: ReadView, messages: Sequence[Message], believed: Sequence[Fact]) -> str:
-    """
-    Return the name that signs the user's messages here, or the first ones of the newest conversations.
-
-    It is empty when there are several, and when a fact says what the user is called.
-    """
-    if any((fact.subject, fact.category, fact.key) == (SELF, "identity", "name") for fact in believed):
-        return ""
-    names = set(speaker_names(view, messages))
-    for row in view.newest_conversations(limit=NAMED_BY) if not names else ():
-        first = view.at(row.subject, row.conversation).messages(limit=NAMED_WITHIN)
-        names |= {message.name for message in first if message.role == "user" and message.name}
-    return names.pop() if len(names) == 1 else ""
+def _best(hits: Sequence[Hit]) -> list[TurnKey]:
+    """Return the turns of which neighbors may be shown."""
+    return [turn_key(hit) for hit in hits if hit.kind == "message"][:MOST_BESIDE]
 
 
 def _note(view: WriteView, epoch: int, variant: str, prefix: Prefix) -> None:

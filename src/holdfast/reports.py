@@ -6,11 +6,13 @@ All are frozen values.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from .errors import BadInput
 from .scope import SELF
 from .text import dataclass
 from .types import ConsentState, ErasureLevel, Fact, FactChange, Hit, Message, ReplyUsage, Subject, Summary
@@ -126,7 +128,8 @@ class Event:
     ``message.deleted``; ``fact.added``, ``.waiting`` (for the user, or decided), ``.confirmed``, ``.changed``, ``.replaced``, ``.corrected``, ``.ended`` (taken
     back, archived, merged, not found again) and ``.forgotten``; ``summary.made``, ``.stale``, ``.removed``;
     ``episode.added``, ``.removed``; ``job.queued``, ``.running``, ``.progress``, ``.done``, ``.failed``,
-    ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``subject.changed``, ``erased``; of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
+    ``.cancelled``; ``consent.changed``, ``prompt.changed``, ``subject.changed``, ``erased``; ``memory.read`` (see
+    `Config.read_log_share`; ``ref`` says what was read and how often: ``context``, ``story``, ``facts 2``); of an org ``key.made``, ``key.revoked``, ``vault.set``, ``vault.removed``.
 
     ``actor`` is the id of the key that did it, ``local`` for a program that uses the library, ``background`` for work
     without a caller.  ``subject`` and ``conversation`` are ``""`` where it concerns the user as a whole, and
@@ -160,6 +163,9 @@ class Event:
 
 UserKey = tuple[str, str, str]
 """(org, user, bot): whose memory."""
+
+UserOrder = Literal["name", "newest", "oldest", "conversations"]
+USER_ORDERS: tuple[UserOrder, ...] = get_args(UserOrder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +252,7 @@ class ConversationState:
 
     ``messages`` counts those that were ever stored, ``summarized`` and ``read`` are the numbers of the last message that a
     chunk summary covers and that was read for facts; 0 where none was.  ``own_facts``: what is stated in it are facts of
-    its own.
+    its own.  ``stale`` counts the summaries of what has changed since.
     """
 
     conversation: str
@@ -257,6 +263,7 @@ class ConversationState:
     created_at: datetime
     last_at: datetime
     own_facts: bool = False
+    stale: int = 0
 
     @property
     def waiting(self) -> int:
@@ -603,7 +610,8 @@ class Activity:
     """
     Changes of one ``kind`` on one ``day`` (UTC), counted across the users of one ``org`` and ``bot``.
 
-    ``kind`` is that of an `Event`; ``count`` is how many there were, of ``message.added`` the messages, and ``users`` how many
+    ``kind`` is that of an `Event`, or ``context.reused`` and ``context.changed``: replies whose context began with the same stable
+    part as that of the reply before, or with another one.  ``count`` is how many there were, of ``message.added`` the messages, and ``users`` how many
     users they concern.
     """
 
@@ -651,6 +659,67 @@ class Explained:
     ranked: tuple[Ranked, ...]
     past: tuple[Fact, ...] = ()
     state: ConsentState = "active"
+
+
+@dataclass(frozen=True, slots=True)
+class RecallCase:
+    """
+    A question of a user and what it should find: a message by conversation and number, or a fact by words that it contains.
+
+    A file of them, one JSON object a line, is a suite: the recall lab writes the lines, and ``holdfast bench suite`` runs them.
+    """
+
+    question: str
+    user: str
+    org: str = "default"
+    bot: str = "default"
+    conversation: str = ""
+    seq: int = 0
+    fact: str = ""
+
+    @classmethod
+    def parse(cls, line: str) -> RecallCase:
+        """
+        Read one line of a suite.
+
+        Raises:
+            BadInput: it is no case.
+        """
+        hint = 'write {"user": …, "question": …, "conversation": …, "seq": …}, or "fact": … in place of the last two'
+        try:
+            found = cls(**json.loads(line))
+        except (ValueError, TypeError):
+            raise BadInput("this line is no case", hint=hint) from None
+        texts = (found.question, found.user, found.org, found.bot, found.conversation, found.fact)
+        wanted = bool(found.fact) != bool(found.conversation and found.seq)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(found.seq, int) or not wanted:
+            raise BadInput("this line is no case", hint=hint)
+        return found
+
+    @property
+    def line(self) -> str:
+        """The case as a line of a suite."""
+        usual = {"org": "default", "bot": "default", "conversation": "", "seq": 0, "fact": ""}
+        every = {name: getattr(self, name) for name in ("user", "question", *usual)}
+        return json.dumps(
+            {name: value for name, value in every.items() if value != usual.get(name)}, ensure_ascii=False
+        )
+
+    @property
+    def wanted(self) -> str:
+        """Say in words which fact or message should be found."""
+        return f"fact: {self.fact}" if self.fact else f"message {self.seq} of {self.conversation}"
+
+    def find(self, found: Explained) -> Ranked | None:
+        """Return the first of the ranked hits that is what should be found."""
+        words = self.fact.casefold()
+        for one in found.ranked:
+            hit = one.hit
+            if hit.kind == "fact" and words and words in hit.text.casefold():
+                return one
+            if hit.kind == "message" and (hit.conversation, hit.seq) == (self.conversation, self.seq):
+                return one
+        return None
 
 
 @dataclass(frozen=True, slots=True)

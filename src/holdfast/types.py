@@ -571,6 +571,7 @@ class PromptVersion:
     """
     One version of a user's own prompt; of those that are no ``draft`` the newest is used.
 
+    A draft of fewer than 100 ``percent`` is used for so many of 100 users of its org or bot (`Prompts.activate`).
     ``text`` is empty where they went back to the words that come with the library.  ``digest`` is part of the
     ``source`` of what it wrote.
     """
@@ -581,6 +582,7 @@ class PromptVersion:
     since: datetime
     digest: str
     draft: bool = False
+    percent: int = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from operator import methodcaller
 from typing import Any
 
 from .clock import to_ms
 from .context.material import Count
-from .conversation import conversation_state, said_in
+from .conversation import conversation_states, said_in
 from .engine import Engine
 from .errors import BadInput, Conflict, NotFound
 from .jobs.metrics import compute_metrics, days_between
@@ -40,7 +41,7 @@ from .reports import (
     Usage,
 )
 from .scope import SELF, Scope, checked_name, conversation_names, subject_id
-from .store import PromptRow, RejectedPosition, UserRow, WriteView, effective_consent
+from .store import PromptRow, ReadView, RejectedPosition, UserRow, WriteView, effective_consent
 from .text.terms import count_tokens
 from .text.validate import checked_count, checked_limit, checked_query, checked_share, checked_text
 from .types import (
@@ -138,22 +139,18 @@ class User:
         if archived:
             if as_of is not None or known_at is not None:
                 raise BadInput("archived facts are those of now", hint="leave out as_of and known_at")
-            ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
+            ever = self._engine.uses.read("facts", self._scope, lambda view: view.all_facts(category=category))
             rows = [row for row in ever if row.fact.ended_because == ARCHIVED and kind in (None, row.fact.kind)]
             away = [self._engine.as_of_now(row) for row in rows]
             return sorted(away, key=lambda fact: (-fact.strength, fact.id))
         now_ms = self._engine.now_ms()
         if as_of is None and known_at is None:
-            which = {
-                "category": category,
-                "kind": kind,
-                "now_ms": now_ms,
-                "limit": checked_limit(limit),
-                "after": after,
-            }
-            rows = self._engine.store.read(self._scope, methodcaller("facts", **which))
+            work = methodcaller(
+                "facts", category=category, kind=kind, now_ms=now_ms, limit=checked_limit(limit), after=after
+            )
+            rows = self._engine.uses.read("facts", self._scope, work)
             return [self._engine.as_of_now(row) for row in rows]
-        ever = self._engine.store.read(self._scope, lambda view: view.all_facts(category=category))
+        ever = self._engine.uses.read("facts", self._scope, lambda view: view.all_facts(category=category))
         as_of_ms = now_ms if as_of is None else to_ms(as_of)
         ever = [replace(row, fact=self._engine.as_of_now(row)) for row in ever]
         held = facts_held_at(ever, as_of_ms, now_ms if known_at is None else to_ms(known_at))
@@ -166,7 +163,7 @@ class User:
         Raises:
             NotFound: there is no such fact.
         """
-        return self._engine.as_of_now(self._engine.store.read(self._scope, lambda view: find_fact(view, fact_id)))
+        return self._engine.as_of_now(self._engine.uses.read("facts", self._scope, partial(find_fact, fact_id=fact_id)))
 
     def history(
         self,
@@ -188,7 +185,7 @@ class User:
         category = category and self._engine.category_name(category)
         position = None if after is None else (to_ms(after[0]), to_ms(after[1]), after[2])
         which = {"category": category, "key": key, "limit": checked_limit(limit), "after": position}
-        rows = self._engine.store.read(self._scope, methodcaller("all_facts", **which))
+        rows = self._engine.uses.read("facts", self._scope, methodcaller("all_facts", **which))
         return [self._engine.as_of_now(row) for row in rows]
 
     def search(
@@ -284,7 +281,7 @@ class User:
         named = self._named if subject is None else self._named.about(subject_id(checked_name("subject", subject)))
         scope = self._engine.subjects.resolve(named) if named.subject not in (None, SELF) else named.about(SELF)
         about = scope.subject or SELF
-        return next(iter(self._engine.store.read(scope, lambda view: view.stories())), Story("", about))
+        return next(iter(self._engine.uses.read("story", scope, lambda view: view.stories())), Story("", about))
 
     def rejected(self, *, limit: int = 100, waiting: bool = False) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason; *waiting*: what the user is asked about instead."""
@@ -294,10 +291,8 @@ class User:
         self, *, limit: int, after: RejectedPosition | None = None, waiting: bool = False
     ) -> tuple[list[Rejected], RejectedPosition | None]:
         """Return one page of `rejected` behind position *after*, and the position of its last one if more follow."""
-        only = "waiting" if waiting else "refused"
-        return self._engine.store.read(
-            self._scope, lambda view: view.rejected_page(limit=limit, after=after, only=only)
-        )
+        look = partial(ReadView.rejected_page, limit=limit, after=after, only="waiting" if waiting else "refused")
+        return self._engine.uses.read("rejected", self._scope, look)
 
     def review(self, ids: Sequence[str], choice: ReviewChoice, *, value: str | None = None) -> list[FactChange]:
         """
@@ -365,6 +360,7 @@ class User:
             Conflict: the user paused memory or opted out.
         """
         first, second = (subject_id(checked_name("subject", one)) for one in (id, into))
+        self._engine.uses.note_preview(self._scope, dry_run)
         return self._engine.subjects.merge(self._scope, first, second, dry_run=dry_run)
 
     def conversations(self, *, limit: int | None = None, after: str | None = None) -> list[str]:
@@ -389,8 +385,7 @@ class User:
             after: continue behind the last one of the page before: its ``last_at``, ``conversation``, and ``subject``.
         """
         most, position = checked_limit(limit), None if after is None else (to_ms(after[0]), after[1], after[2])
-        rows = self._engine.store.read(self._scope, lambda view: view.newest_conversations(limit=most, after=position))
-        return [conversation_state(row) for row in rows]
+        return self._engine.store.read(self._scope, partial(conversation_states, limit=most, after=position))
 
     def remember(
         self,
@@ -518,6 +513,7 @@ class User:
             NotFound: there is no such fact.
             Changed: as `correct`.
         """
+        self._engine.uses.note_preview(self._scope, dry_run)
         return self._engine.forget_fact(self._scope, fact_id, if_version, dry_run=dry_run)
 
     def clear(self) -> ErasureReceipt:
@@ -606,9 +602,9 @@ class User:
         days = days_between(since, until, self._engine.now_ms())
         whole = self._scope.about(None)
         jobs = self._engine.store.read(whole, lambda view: view.jobs())
-        return compute_metrics(
-            self._engine.store, [whole], days, self.usage(by=("model",), since=since, until=until), jobs
-        )
+        used = self.usage(by=("model",), since=since, until=until)
+        note = partial(self._engine.uses.note_read, "metrics")
+        return compute_metrics(self._engine.store, [whole], days, used, jobs, note=note)
 
     def events(self, *, after: int = 0, limit: int = 100, conversation: str | None = None) -> list[Event]:
         """
@@ -622,7 +618,7 @@ class User:
         return self._engine.store.read(self._scope, lambda view: view.news(0, limit=0)).newest
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """Return events newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*: every change and `Config.read_log_share` of the reads."""
         return events_before(self._engine.store, self._scope, before, checked_count("limit", limit))
 
     def consolidate(self, *, dry_run: bool = False) -> ConsolidationReport:
@@ -636,10 +632,12 @@ class User:
         Args:
             dry_run: change nothing, and return what would be merged without a model.
         """
+        self._engine.uses.note_preview(self._scope, dry_run)
         return self._engine.consolidate(self._scope, dry_run=dry_run)
 
     def export(self) -> dict[str, Any]:
         """Everything that is held about the user, of all subjects, as data that JSON can hold and `import_` takes."""
+        self._engine.uses.note_read("export", self._scope)
         return self._engine.exporter.export(self._scope)
 
     def import_(self, data: Mapping[str, Any]) -> None:
@@ -710,18 +708,25 @@ class Prompts:
         """
         return self._next(checked_prompt_name(name), checked_prompt_text(name, text), draft=True)
 
-    def activate(self, name: str, version: int) -> PromptVersion:
+    def activate(self, name: str, version: int, *, percent: int = 100) -> PromptVersion:
         """
         Use the text of a version, a draft or an older one, from now on: it becomes the newest version.
 
+        Args:
+            name: which prompt.
+            version: its number.
+            percent: of an org or a bot: for so many of 100 users first, and always for the same ones.
+
         Raises:
-            BadInput: there is no such prompt.
+            BadInput: there is no such prompt, or these are one user's own and *percent* is below 100.
             NotFound: there is no such version any more.
             Conflict: the user opted out.
         """
+        if not (100 if self._scope.user else 1) <= checked_count("percent", percent) <= 100:
+            raise BadInput("percent is 1 to 100; 100 for a user's own prompts", hint="use memory.admin.prompts(…)")
         for row in self.versions(name):
             if row.version == version:
-                return self._next(checked_prompt_name(name), row.text)
+                return self._next(checked_prompt_name(name), row.text, draft=percent < 100, percent=percent)
         raise NotFound(f"the prompt {name} has no version {version!r}", hint="versions(name) lists them")
 
     def preview(self, name: str, text: str | None = None, *, limit: int = 3, dry_run: bool = False) -> PromptPreview:
@@ -745,6 +750,7 @@ class Prompts:
         count = checked_count("limit", limit)
         if not self._scope.user:
             raise BadInput("a prompt is tried on the chunks of one user", hint="use memory.user(…).prompts.preview(…)")
+        self._engine.uses.note_preview(self._scope)
         return self._engine.preview(self._scope, checked_prompt_name(name), words, count, dry_run=dry_run)
 
     def reset(self, name: str, *, if_version: PromptVersions = None) -> PromptVersion:
@@ -769,7 +775,9 @@ class Prompts:
         rows = self._engine.store.read(self._scope, lambda view: view.prompts())
         return [prompt_version(row) for row in rows if row.name == known]
 
-    def _next(self, name: str, text: str, *, draft: bool = False, if_version: PromptVersions = None) -> PromptVersion:
+    def _next(
+        self, name: str, text: str, *, draft: bool = False, percent: int = 100, if_version: PromptVersions = None
+    ) -> PromptVersion:
         now_ms = self._engine.now_ms()
 
         def work(view: WriteView) -> PromptRow:
@@ -781,7 +789,7 @@ class Prompts:
                 raise Conflict("the user does not want anything remembered", hint="opt_in() first")
             if not shared and view.user() == UserRow():
                 view.save_user(UserRow(epoch=now_ms), now_ms)
-            row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft)
+            row = PromptRow(name, max((one.version for one in own), default=0) + 1, text, now_ms, draft, percent)
             view.add_prompt(row)
             used = max((one.version for one in (*own, row) if not one.draft), default=row.version)
             view.remove_prompts(name, min(row.version - KEPT_VERSIONS, used - 1))  # what is used is kept

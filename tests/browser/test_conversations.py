@@ -114,7 +114,7 @@ def test_a_click_is_not_lost_when_news_arrive_between_press_and_release(fresh, v
     page.mouse.up()
     expect(item.get_by_label("Correct value")).to_be_focused()
     page.keyboard.press("Escape")
-    expect(page.get_by_text("Agnes").first).to_be_visible()
+    expect(page.locator(".belief", has_text="Agnes")).to_be_visible()
     assert someone.watch.all == []
 
 
@@ -189,7 +189,7 @@ def test_forgetting_can_be_taken_back_for_five_seconds(fresh, visitor):
     page.reload()
     forget()
     expect(page.locator("#m1")).to_contain_text("was forgotten")
-    expect(page.locator("#notice")).to_contain_text("no trace of it is left")
+    expect(page.locator("#notice")).to_contain_text("No trace of it is left")
     assert chat.load()[0].seq == 2
     assert someone.watch.all == []
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from holdfast import Config, Memory
+from holdfast import Config, Memory, Price
 from holdfast.testing.fakes import HashEmbedder
 
 from .looks import picture, sticks_out, violations
@@ -121,3 +121,61 @@ def test_the_demo_is_loaded_into_an_empty_memory_only(nothing, visitor):
     answer = page.request.post(nothing.origin + "/dashboard/demo", form={}, headers={"Origin": nothing.origin})
     assert answer.status == 409
     assert [line for line in someone.watch.all if "409" not in line] == []
+
+
+@pytest.fixture(scope="module")
+def measured() -> Iterator[Site]:
+    """A memory with contexts before replies, while its server runs; every read is logged."""
+    config = Config(prices={"big": Price(input=2.0, output=8.0, cached=0.5)}, read_log_share=1.0)
+    with Memory(embedder=HashEmbedder(), config=config) as memory, serve(memory) as site:
+        chat = memory.conversation("web", user="ana")
+        for number in range(20):
+            chat.append({"role": "user", "content": f"Day {number}: " + "we talked about the garden. " * 20})
+            chat.context(budget_tokens=500)
+            chat.append({"role": "assistant", "content": "I see."})
+        chat.record_usage(model="big", input_tokens=900_000, output_tokens=10, cached_tokens=400_000)
+        memory.user("ana").search("garden")
+        memory.digest()
+        yield site
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_latency_stable_prefix_and_saved_money_are_seen(measured, visitor, width, scheme):
+    someone = visitor(measured, "operator")
+    page = someone.open("/dashboard/metrics", width=width, scheme=scheme)
+    for name in ("latency", "prefix", "cached"):
+        plot = page.locator(f"figure#{name}")
+        expect(plot.locator("canvas")).to_be_visible()
+        plot.locator("summary").click()
+        expect(plot.locator(".plot-table tbody tr").last).to_contain_text("ms" if name == "latency" else "%")
+    hour = page.locator("figure#latency tbody th").last
+    assert "UTC" in hour.inner_text()
+    assert hour.bounding_box()["height"] < 60  # on one line
+    assert violations(page) == []
+    assert sticks_out(page) == []
+    picture(page, f"measured metrics {width} {scheme}")
+    page = someone.open("/dashboard", width=width, scheme=scheme)
+    expect(page.locator(".figures > div", has_text="Money saved by caches")).to_contain_text("$0.60")
+    page.locator(".figures > div", has_text="Money saved by caches").locator("a").click()
+    page.wait_for_url(re.compile("/dashboard/metrics#cached"))
+    page.go_back()
+    expect(page.locator(".figures > div", has_text="Money saved by contexts")).to_contain_text("$")
+    assert violations(page) == []
+    assert sticks_out(page) == []
+    picture(page, f"measured home {width} {scheme}")
+    assert someone.watch.all == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
+def test_the_access_log_is_seen_by_operator_and_user(measured, visitor, width, scheme):
+    page = visitor(measured, "operator").open("/dashboard/users/ana", width=width, scheme=scheme)
+    page.locator("#audit summary").click()
+    expect(page.locator("#audit ul")).to_contain_text("read context × 20 · by local")
+    assert violations(page) == []
+    assert sticks_out(page) == []
+    picture(page, f"access operator {width} {scheme}")
+    page = visitor(measured, "user", user="ana").open("/me", width=width, scheme=scheme)
+    expect(page.locator("#access")).to_contain_text("Read for a reply")
+    assert violations(page) == []
+    assert sticks_out(page) == []
+    picture(page, f"access me {width} {scheme}")

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from holdfast import Memory
 from holdfast.config import reload_config
-from holdfast.server.pages.me_texts import LANGUAGES, load_texts
+from holdfast.server.pages.texts import LANGUAGES, load_texts
 
 from .chromium import Visitor, go, look, until
 from .conftest import signed_in
@@ -283,7 +283,7 @@ def test_the_own_search_is_reached_by_its_key(fresh, page):
     page.keyboard.press("/")
     page.keyboard.type("sea")
     page.keyboard.press("Enter")
-    expect(page.locator("#facts [role=status]")).to_contain_text("contain “sea”")
+    expect(page.locator("#facts [role=status]")).to_contain_text("Contain “sea”")
     expect(page.locator(".belief")).to_have_count(1)
 
 

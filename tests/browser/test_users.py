@@ -55,9 +55,9 @@ def test_a_value_that_was_never_true_gives_way_to_the_one_before(fresh, desk):
 
 def test_the_quote_leads_to_the_message(page, desk):
     page.get_by_role("link", name="priya").click()
-    page.locator(".belief", has_text="Lives in Seattle.").get_by_role(
-        "link", name=re.compile("message 11 of japan")
-    ).click()
+    home = page.locator(".belief", has_text="Lives in Seattle.")
+    home.locator("summary", has_text="Evidence").click()
+    home.get_by_role("link", name=re.compile("message 11 of japan")).click()
 
     page.wait_for_url("**/dashboard/conversations/priya/japan?at=11#m11")
     expect(page.locator("#m11")).to_contain_text("I live in Seattle")
@@ -83,3 +83,38 @@ def test_a_pause_shows_everywhere(fresh, page):
     expect(page.locator(".callout")).to_contain_text("Paused since")
     page.get_by_role("link", name="Users").first.click()
     expect(page.locator("tr", has_text="priya")).to_contain_text("paused")
+
+
+def test_a_fact_is_a_line_and_the_life_line_shows_all_with_their_evidence(fresh, desk):
+    """Thirteen facts took 2,683 pixels, each with its buttons below it."""
+    page = desk.open("/dashboard/users/priya", width=1440)
+    rows = page.locator("#facts .belief")
+    heights = [rows.nth(at).bounding_box()["height"] for at in range(rows.count())]
+    assert rows.count() == len(fresh.memory.user("priya").facts())
+    assert sorted(heights)[len(heights) // 2] < 48
+    assert page.locator("#facts").bounding_box()["height"] < 2683
+
+    life = page.locator("#life")
+    expect(life.locator("svg rect.now")).to_have_count(rows.count())
+    assert life.locator("rect.then").count() > 0  # vegetarian, before pescatarian
+    assert life.locator("circle").count() >= rows.count()
+    assert life.bounding_box()["y"] < page.locator("#facts").bounding_box()["y"]
+
+
+def test_an_operator_forgets_several_at_once_by_keyboard_and_the_first_time_undone(fresh, desk):
+    page = desk.open("/dashboard/users/priya")
+    for name in ("Speaks English.", "Speaks Hindi."):
+        page.get_by_role("checkbox", name=f"Choose: {name}").focus()
+        page.keyboard.press("Space")
+    expect(page.locator("[data-picked]")).to_have_text("2 are chosen.")
+    page.get_by_role("button", name="Forget the chosen ones").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#several h2")).to_be_focused()
+    page.get_by_role("button", name="Forget 2 facts").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Undo").press("Enter")
+    assert len(fresh.memory.user("priya").facts("language")) == 2
+
+    page.get_by_role("button", name="Forget 2 facts").press("Enter")
+    expect(page.locator("#receipt")).to_contain_text("Erased")
+    assert fresh.memory.user("priya").facts("language") == []

@@ -277,6 +277,13 @@ def test_reading_never_creates_a_store(holdfast: Holdfast, tmp_path: Path, args:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_first_key_is_made_before_anything_else(holdfast: Holdfast) -> None:
+    made = holdfast("keys", "--create", "app")
+
+    assert (made.code, made.err) == (0, "")
+    assert made.out.startswith("hf_")
+
+
 @pytest.mark.parametrize("args", READING, ids=lambda args: args[0])
 def test_success_and_failure_are_json_with_json(diet: Holdfast, args: tuple[str, ...]) -> None:
     good, bad = diet(*args, "--json"), diet(*args, "--json", "--store", "nowhere.db")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,26 @@ def test_repeating_an_import_stores_nothing_twice(holdfast: Holdfast, tmp_path: 
 
     assert (again["stored"], again["known"]) == (0, 1200)
     assert contents("chat") == [row["content"] for row in numbered(1200)]
+
+
+def test_a_long_import_says_how_far_it_is_and_its_damage_by_line(
+    holdfast: Holdfast, tmp_path: Path, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """100,000 messages with --full."""
+    count = 100_000 if full else 4_000
+    monkeypatch.setattr("holdfast.cli.output.PROGRESS_DELAY_S", 0.05)
+    monkeypatch.setattr("holdfast.cli.output.PROGRESS_INTERVAL_S", 0.1)
+    rows = [json.dumps({"conversation": f"c{n // 500}", **row}) for n, row in enumerate(numbered(count))]
+    rows[1_234] = rows[1_234][:30]
+    (tmp_path / "long.jsonl").write_text("\n".join(rows))
+    refused = holdfast("import", "long.jsonl", "--no-digest")
+    run = holdfast("import", "long.jsonl", "--no-digest", "--skip-bad")
+    again = holdfast("import", "long.jsonl", "--no-digest", "--skip-bad")
+
+    assert "long.jsonl:1235: it is not JSON" in refused.err
+    assert f"{count - 1:,} messages stored in {count // 500} conversations" in run.out
+    assert re.search(rf"Importing: [\d,]+ of {count - 1:,} messages, \d+ %", run.err)
+    assert f"nothing new: {count - 1:,} messages were already stored" in again.out
 
 
 def test_a_file_that_has_grown_adds_what_is_new(holdfast: Holdfast, tmp_path: Path) -> None:

@@ -113,14 +113,30 @@ def test_a_damaged_document_is_named_by_its_line(holdfast: Holdfast, tmp_path: P
 def test_a_portable_format_takes_the_facts_to_another_user_and_names_what_is_lost(
     holdfast: Holdfast, format: str
 ) -> None:
-    for text in ("I'm vegetarian.", "I live in Porto.", "I eat fish now."):
+    for text in ("I'm vegetarian.", "I live in Porto.", "I eat fish now.", "My sister Lena is allergic to nuts."):
         holdfast("say", text, "--user", "ana", "-c", "chat")
     holdfast("remember", "The cabin key is under the stone.", "--user", "ana")
     lost = holdfast("export", f"ana.{format}", "--user", "ana", "--format", format, "--json").data["lost"]
-    holdfast("import", f"ana.{format}", "--user", "twin")
+    counted = {one["what"]: one["count"] for one in lost}
+    taken = holdfast("import", f"ana.{format}", "--user", "twin")
+    facts = holdfast("facts", "--user", "twin", "--json").data
 
     assert texts(holdfast, "twin") == texts(holdfast, "ana")
-    assert ("messages" in {one["what"] for one in lost}) == (format != "pam")
+    assert (counted["subjects"], "messages" in counted) == (1, format != "pam")
+    assert "link to another file" not in taken.out
+    assert {len(fact["evidence"]) for fact in facts} == {1}  # a copy of a fact is not said once more
+
+
+def test_memories_as_json_keep_when_they_were_said(holdfast: Holdfast, tmp_path: Path) -> None:
+    (tmp_path / "chat.jsonl").write_text(
+        '{"role": "user", "content": "I live in Porto.", "at": "2025-03-01T10:00:00Z"}\n'
+    )
+    holdfast("import", "chat.jsonl", "--user", "ana")
+    holdfast("export", "back.json", "--user", "ana", "--format", "memories")
+    holdfast("import", "back.json", "--user", "twin")
+
+    assert json.loads((tmp_path / "back.json").read_text())[0]["source"]["extractedAt"] == "2025-03-01T10:00:00Z"
+    assert holdfast("facts", "--user", "twin", "--json").data[0]["valid_from"].startswith("2025-03-01")
 
 
 def test_memories_as_json_are_taken_and_given(holdfast: Holdfast, tmp_path: Path) -> None:

@@ -108,6 +108,14 @@ def test_check_finds_what_a_command_would_stumble_over(holdfast, tmp_path, text,
     assert said in found.error["message"]
 
 
+def test_check_names_every_mistake_at_once(holdfast, tmp_path):
+    text = 'chunk_tokenz = 4\n[serve]\nprt = 5\nhots = "x"\n[worker]\nthreads = 0\ndrain = "x"\n'
+    found = holdfast("config", "--check", write(tmp_path / "bot.toml", text), "--json")
+
+    for wrong in ("'chunk_tokenz'", "'prt'", "'hots'", "threads is 0", "drain is 'x'"):
+        assert wrong in found.error["message"]
+
+
 def test_check_accepts_a_whole_file(holdfast, tmp_path):
     text = 'budget_tokens = 2000\nstore = "a.db"\n[serve]\nport = 0\nallow_host = ["a"]\nfirst_key = false\n[worker]\ndrain = true\n'
 

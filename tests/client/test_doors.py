@@ -37,6 +37,7 @@ WHY_NOT = {
     "Admin.job": "is answered by GET /v1/jobs/{id}, beside long work that requests started",
     "Admin.jobs_of_user": "is a part of Memory.jobs",
     "Admin.backlog": "is what /metrics tells",
+    "Admin.call_times": "is what the page Metrics shows; GET /metrics has histograms of the same calls",
     "Admin.activity": "is what the pages Home and Metrics show",
     "Admin.containing": "is what the palette of the pages asks",
     "Admin.newest_events": "is what the pages Home and Changes show",

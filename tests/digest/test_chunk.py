@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.clock import to_ms
 from holdfast.config import Config
-from holdfast.digest.chunk import LONG_EXCHANGE, RESULT_PATIENCE_MESSAGES, Chunk, find_closed_chunks
+from holdfast.digest.chunk import LONG_EXCHANGE, RESULT_PATIENCE_MESSAGES, Chunk, find_closed_chunks, is_small_talk
 from holdfast.types import Message
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -328,3 +328,21 @@ def test_a_recorded_result_stays_with_its_call(parts: list[str]) -> None:
             group = range(last_call[message.meta["tool_call_id"]], message.seq)
 
             assert boundaries.isdisjoint(group)
+
+
+@pytest.mark.parametrize(
+    ("text", "small"),
+    [
+        ("hi, how are you today?", True),
+        ("Thanks, talk tomorrow!", True),
+        ("¿cómo estás?", True),
+        ("你好吗？", True),
+        ("How is Luna?", False),
+        ("I'm so glad Luna is better", False),
+        ("Thanks, what's my budget?", False),
+        ("Thanks! See you on 12 May", False),
+        ("yes please", False),
+    ],
+)
+def test_small_talk_asks_for_nothing(text, small):
+    assert is_small_talk(text) == small

@@ -30,7 +30,7 @@ def statements(text: str) -> list[Candidate]:
         ("I restore old bicycles and sell them on Saturdays.", "Restores old bicycles and sells them on Saturdays."),
         ("so anyway im on dialysis, can u suggest a soup", "Is on dialysis."),
         ("Since the fall in 2019 I use a wheelchair.", "Uses a wheelchair since the fall in 2019."),
-        ("our eldest, Runa, starts school in August", "Their eldest, Runa, starts school in August."),
+        ("our eldest, Runa, starts school in August", "Runa starts school in August."),
         ("I'm a paramedic in Hull and I keep bees", "Keeps bees."),
         ("my lad Torben made the rowing team", "Their lad Torben made the rowing team."),
         ("I've been a foster parent for nine years.", "Has been a foster parent for nine years."),

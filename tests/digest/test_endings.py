@@ -412,7 +412,7 @@ def test_a_medicine_by_its_brand_is_one_fact():
         memory.conversation("c", user="ana").record("My dog Rex takes 5 mg of Vetmedin.", "Ok.")
         memory.digest()
 
-        assert [fact.text for fact in memory.user("ana").facts("medication")] == ["Rex takes pimobendan 5 mg."]
+        assert [fact.text for fact in memory.user("ana").facts("medication")] == ["Rex takes Vetmedin 5 mg."]
 
 
 @pytest.mark.parametrize(
@@ -512,3 +512,21 @@ def test_a_value_without_letters_stops_no_reading(category, value):
 
 def test_not_any_more_is_about_the_message_directly_before():
     assert "vegan" in _believed_after("I'm vegan.", "What a day.", "Not any more.").casefold()
+
+
+@pytest.mark.parametrize(
+    ("later", "kept"),
+    [
+        ("Poor Winston. We had to say goodbye to him on Thursday.", False),
+        ("Winston met Ben at the park. We had to say goodbye to him at nine.", True),
+        ("Poor Winston. We had to see the vet with him.", True),
+    ],
+)
+def test_a_pronoun_ends_what_the_sentence_before_names_however_long_ago_it_was_stated(later, kept):
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text in ("I have a dog, Winston.", "My son Ben is 6.", *["What is 3 times 4?"] * 5, later):
+            chat.record(text, "Ok.")
+            memory.digest()
+
+        assert any(fact.value == "Winston" for fact in memory.user("ana").facts()) == kept

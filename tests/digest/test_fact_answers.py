@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -96,7 +98,7 @@ def test_prose_that_is_not_bullets_alone_stays_a_bad_answer(prose):
 
 @pytest.mark.parametrize(
     "nothing",
-    ["NONE", "none.", "```\nNONE\n```", "[]", "{}", '{"facts": []}', "No facts to record", HEAD, f"```csv\n{HEAD}\n```",
+    ["NONE", "none.", "```\nNONE\n```", "[]", "{}", '{"facts": []}', "No facts to record", "No durable facts have changed.", HEAD, f"```csv\n{HEAD}\n```",
      "Keine neuen Fakten", "Keine Fakten zu erfassen", "没有值得记录的事实", "없음", "无", "Ninguno", "There is small talk only.\n\nNONE", "N/A"],
 )  # fmt: skip
 def test_an_honest_nothing_is_no_failure(nothing):
@@ -291,6 +293,160 @@ def test_a_request_that_says_that_a_tool_is_used_states_it(row, said):
 
 def test_a_row_of_four_columns_that_nobody_said_has_no_message():
     assert one("work,works_at,Evilcorp,0.95")[1].startswith("no-message")
+
+
+IN_OTHER_WORDS = [
+    ("Boats make me queasy.", "health,motion_sick,true,0.9"),
+    ("I never touch meat.", "dietary,vegetarian,true,0.95"),
+    ("Heights terrify me.", "health,fear,heights,0.9"),
+    ("I'm usually up before the birds.", "schedule,early_riser,true,0.9"),
+    ("My knees can't handle stairs any more.", "health,mobility_limited,true,0.9"),
+    ("Bread gives me cramps.", "allergy,intolerant_to,gluten,0.9"),
+    ("We get by on little money.", "budget,level,low,0.8"),
+    ("Every cent counts for us.", "budget,tight,true,0.8"),
+    ("I can't sleep through the night.", "health,insomnia,true,0.9"),
+    ("Nothing with four legs ends up on my plate.", "dietary,vegetarian,true,0.9"),
+    ("I'd rather sit where I can see outside.", "preference,seat,window,0.9"),
+    ("I haven't touched a cigarette in ten years.", "health,smokes,false,0.9"),
+    ("I haven't touched a cigarette in years.", "health,non_smoker,true,0.9"),
+    ("I pedal to the office every day.", "transport,commute,bicycle,0.9"),
+    ("I burn within minutes in the sun.", "health,sensitive_skin,true,0.9"),
+    ("I put in sixty hours a week.", "work,long_hours,true,0.9"),
+    ("Boats make me queasy.", "context,,Gets motion sickness,0.9"),
+    ("I never touch meat.", "context,,Follows a vegetarian diet,0.9"),
+    ("I pedal to the office every day.", "context,,Commutes by bicycle,0.9"),
+    ("So, no ferry for us, boats make me queasy.", "health,motion_sick,true,0.9"),
+    ("I love the sea. But boats make me queasy!", "health,motion_sick,true,0.9"),
+]
+
+
+@pytest.mark.parametrize(("said", "row"), IN_OTHER_WORDS)
+def test_a_first_row_may_say_in_words_of_its_own_what_everyday_words_mean(said, row):
+    candidate, reason = one(row, PromptWindow({1: Message("user", said, seq=1)}))
+
+    assert (reason, candidate.quote in said) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("said", "row"),
+    [
+        ("I hate Mondays.", "health,is_diabetic,true,0.95"),
+        ("I hate Mondays.", "dietary,vegetarian,true,0.95"),
+        ("My train was late again.", "transport,commute,bicycle,0.95"),
+        ("The weather is awful here.", "health,depressed,true,0.95"),
+        ("I had soup for lunch.", "dietary,vegetarian,true,0.95"),
+        ("My boss shouted at me today.", "work,unemployed,true,0.95"),
+        ("Boats make my sister queasy.", "health,motion_sick,true,0.95"),
+        ("Do boats make me queasy?", "health,motion_sick,true,0.95"),
+        ("If boats make me queasy I'll fly.", "health,motion_sick,true,0.95"),
+        ("My brother says boats make me queasy.", "health,motion_sick,true,0.95"),
+        ("Boats make me queasy.", "health,is_diabetic,true,0.95"),
+        ("Boats make me queasy.", "health,seasick_since,2019,0.95"),
+        ("Boats make me queasy.", "health,motion_sick,false,0.95"),
+        ("I never touch meat.", "food,eats_meat,true,0.95"),
+        ("I never touch meat.", "dietary,vegan,true,0.95"),
+        ("Write a story that begins: \"Heights terrify me.\"", "health,fear,heights,0.95"),
+        ("I went to a wedding on Saturday.", "identity,married,true,0.95"),
+        ("I bought bread and milk.", "health,lactose_intolerant,true,0.95"),
+        ("I read about sailing.", "health,motion_sick,true,0.95"),
+        ("I'm tired today.", "health,insomnia,true,0.95"),
+        ("Bread gave me cramps yesterday.", "allergy,intolerant_to,gluten,0.95"),
+        ("I used to smoke.", "health,smokes,true,0.95"),
+        ("I haven't touched a cigarette in years.", "health,smoker,true,0.95"),
+        ("I haven't touched a cigarette in years.", "health,smokes,true,0.95"),
+        ("I never learned to drive.", "transport,has_car,true,0.95"),
+        ("I pedal to the office every day.", "work,works_at,Initech,0.95"),
+        ("My kids pedal to school every day.", "transport,commute,bicycle,0.95"),
+        ("Heights terrify me.", "health,fear,spiders,0.95"),
+        ("The stairs are too much for my dad.", "health,mobility_limited,true,0.95"),
+        ("Every cent counts in this game.", "budget,tight,true,0.95"),
+        ("> Boats make me queasy.", "health,motion_sick,true,0.95"),
+        ("Boats might make me queasy.", "health,motion_sick,true,0.95"),
+        ("Do not say that boats make me queasy.", "health,motion_sick,true,0.95"),
+        ("Translate: Crowds wear me out.", "identity,personality,introvert,0.95"),
+        ("I wish I could say I write code for a living.", "work,occupation,software developer,0.95"),
+        ("I hate Mondays.", "context,,Is diabetic,0.95"),
+        ("Boats make me queasy.", "context,,Does not get motion sick,0.95"),
+        ("How does Redis work?", "technical,,Runs a Redis cluster,0.95"),
+        ("I pedal to the office every day.", "context,,Commutes by bicycle to Initech in Leeds,0.95"),
+    ],
+)  # fmt: skip
+def test_a_first_row_that_the_words_do_not_mean_is_refused(said, row):
+    """What is near in meaning is not what was said."""
+    window = PromptWindow({1: Message("user", said, seq=1, conversation="a")})
+    found = parse_facts(Answer(row, "m"), window, source="m")
+    grounded, _ = ground(found.candidates, window.messages, min_confidence=0.7)
+
+    assert grounded == []
+
+
+ROWS = tomllib.loads(Path(__file__).with_name("rows_without_quotes.toml").read_text("utf-8"))
+
+
+def believed(case: str) -> bool:
+    """Whether the row of a case is believed of its message."""
+    said, _, row = case.partition(" | ")
+    window = PromptWindow({1: Message("user", said, seq=1, conversation="a")})
+    found = parse_facts(Answer(row, "m"), window, source="m")
+    return bool(ground(found.candidates, window.messages, min_confidence=0.7)[0])
+
+
+@pytest.mark.parametrize("case", [*ROWS["other_words"], *ROWS["plain"]])
+def test_a_row_without_a_quote_is_believed_where_the_words_say_it(case):
+    assert believed(case)
+
+
+@pytest.mark.parametrize("case", ROWS["refused"])
+def test_a_row_whose_words_only_occur_is_refused(case):
+    """ "There's always a dog in my yoga class" says of no pet, and "Boats make me happy" of no seasickness."""
+    assert not believed(case)
+
+
+@pytest.mark.parametrize(
+    ("said", "content", "category"),
+    [
+        ("I like lightweight editors.", "Prefers VS Code", "preference"),
+        ("I like lightweight editors.", "Prefers lightweight editors like Vim", "preference"),
+        ("I prefer statically typed languages.", "Prefers TypeScript", "preference"),
+        ("I prefer statically typed languages.", "Prefers statically typed languages such as TypeScript", "preference"),
+        ("My linter complains about tabs.", "Uses ESLint", "technical"),
+        ("My linter complains about tabs.", "Prefers tabs over spaces", "preference"),
+        ("We should switch to Bun some day.", "Uses Bun", "technical"),
+        ("We should switch to Bun some day.", "Switched to Bun", "technical"),
+        ("I need a test runner for my React app.", "Uses Jest", "technical"),
+        ("I need a test runner for my React app.", "Uses Jest with React", "technical"),
+        ("I'm considering Svelte for the next project.", "Uses Svelte", "technical"),
+        ("I'm considering Svelte for the next project.", "Prefers Svelte", "preference"),
+        ("Our new hire wants Emacs.", "Uses Emacs", "technical"),
+        ("I've heard good things about Zed.", "Prefers Zed", "preference"),
+        ("Give me an example in Kotlin.", "Prefers Kotlin", "preference"),
+        ("Give me an example in Kotlin.", "Prefers examples in Kotlin", "preference"),
+        ("I hate YAML.", "Prefers JSON over YAML", "preference"),
+        ("I hate YAML.", "Prefers TOML", "preference"),
+    ],
+)  # fmt: skip
+def test_a_tool_that_nobody_named_or_a_taste_that_nobody_told_is_refused_without_a_quote(said, content, category):
+    """Wanting is not using, and naming is not preferring."""
+    row = json.dumps([{"content": content, "category": category, "confidence": 0.95}])
+
+    assert one(row, PromptWindow({1: Message("user", said, seq=1)}))[1] != ""
+
+
+@pytest.mark.parametrize(
+    ("said", "content", "category"),
+    [
+        ("I use VS Code and like dark themes.", "Prefers VS Code with dark themes", "preference"),
+        ("Kotlin beats Java for me.", "Prefers Kotlin over Java", "preference"),
+        ("I write tests with pytest.", "Uses pytest for tests", "technical"),
+        ("I'd pick Svelte over React any day.", "Prefers Svelte over React", "preference"),
+        ("I need a test runner for my React app.", "Works on a React app", "technical"),
+        ("Postgres is our database.", "Uses PostgreSQL as database", "technical"),
+    ],
+)  # fmt: skip
+def test_a_tool_that_was_named_is_believed_without_a_quote(said, content, category):
+    row = json.dumps([{"content": content, "category": category, "confidence": 0.95}])
+
+    assert one(row, PromptWindow({1: Message("user", said, seq=1)}))[1] == ""
 
 
 def test_a_loose_quote_is_mended_to_its_sentence():

@@ -45,6 +45,53 @@ CASES = [
         "number-not-said",
     ),
     (
+        ["u:The Hedgehogs were great, but St Oswald's is where I teach, so one stop less."],
+        "work,works_at,St Oswald's,0.9,,set,asserted,state,1,St Oswald's is where I teach",
+        "",
+    ),
+    (
+        ["u:My sister is back. She's moved in with me until she finds a job."],
+        "home,lives_with,sister until she finds a job,0.9,,add,asserted,state,1,She's moved in with me until she finds a job",
+        "",
+    ),
+    (
+        ["u:My sister is back. She's moved in with Tom until she finds a job."],
+        "home,lives_with,Tom until she finds a job,0.9,,add,asserted,state,1,She's moved in with Tom until she finds a job",
+        "about-someone-else",
+    ),
+    (
+        ["u:Mi vecina Pilar tiene un perro que ladra mucho."],
+        "family,neighbor,Pilar,0.9,,add,asserted,state,1,Mi vecina Pilar",
+        "",
+    ),
+    (
+        ["u:Mi vecina Pilar tiene un perro que ladra mucho."],
+        "pets,has_pet,perro,0.9,,add,asserted,state,1,Pilar tiene un perro",
+        "about-someone-else",
+    ),
+    (
+        ["u:My wife Priya wants to move to Hull for her new job at the port. Nothing is decided."],
+        "work,works_at,the port,0.9,wife,set,asserted,state,1,her new job at the port",
+        "not-asserted",
+    ),
+    (
+        ["u:My wife Priya wants to leave her job at the port. Nothing is decided."],
+        "work,works_at,the port,0.9,wife,set,asserted,state,1,her job at the port",
+        "",
+    ),
+    (
+        [
+            "u:Can you write a note to the nursery: Sam may be collected by me or my mother Ruth, since Tom's on nights this autumn."
+        ],
+        "family,mother,Ruth,0.9,,set,asserted,state,1,my mother Ruth",
+        "",
+    ),
+    (
+        ["u:Can you translate this note to the nursery: Sam may be collected by me or my mother Ruth."],
+        "family,mother,Ruth,0.9,,set,asserted,state,1,my mother Ruth",
+        "said-by-others",
+    ),
+    (
         ["u:my mentor is called Freyja, she scares me a bit"],
         "work,mentor,Freyja,0.9,,set,asserted,state,1,my mentor is called Freyja",
         "",
@@ -327,6 +374,13 @@ CASES = [
         "",
     ),
     (["u:Went vegan last month."], "dietary,vegan,true,0.9,,set,1,Went vegan last month", ""),
+    (["u:Zendesk is history, it's Intercom now."], "tech,uses_tool,Intercom,0.9,,add,1,it's Intercom now", ""),
+    (["u:Coffee is out, it's matcha these days."], "food,drinks,matcha,0.9,,add,1,it's matcha these days", ""),
+    (
+        ["u:Anna is vegan, it's tofu these days."],
+        "food,eats,tofu,0.9,,add,1,it's tofu these days",
+        "about-someone-else",
+    ),
     (
         ["u:I agree with you, Thai food is the best, though I love pizza."],
         "favorite,food,Thai food,0.9,,set,1,Thai food is the best",
@@ -434,6 +488,17 @@ def test_an_episode_may_name_whom_the_user_named_before():
         episodes(talk, "- Hanna and Oskar went to the coast on Saturday [1]", names=("Hanna",), words="husband Oskar")
         == []
     )
+
+
+def test_what_an_episode_denies_may_stand_in_another_of_its_messages():
+    talk = [
+        "u:Noah quit football. He starts climbing at the Depot.",
+        "a:Great!",
+        "u:Noah is back at football, climbing wasn't for him.",
+    ]
+
+    assert episodes(talk, "- Noah is back at football, as climbing at the Depot wasn't for him [1, 3]") == []
+    assert "not-asserted" in episodes(talk[:1], "- Noah quit football, as climbing at the Depot wasn't for him [1]")
 
 
 def test_an_episode_takes_the_words_of_the_question_that_is_answered():

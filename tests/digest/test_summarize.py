@@ -13,6 +13,7 @@ from holdfast import Memory
 from holdfast.digest.authorship import split_authorship
 from holdfast.digest.salience import LANGUAGES, load_salience_words
 from holdfast.digest.summarize import SummaryDraft, summarize_chunk, summarize_rest, tell_story
+from holdfast.text.terms import count_tokens
 from holdfast.types import Message
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -129,7 +130,7 @@ class TestAChunk:
     def test_a_short_talk_keeps_a_concern_and_an_action_although_its_text_says_them(self) -> None:
         draft = summarize_chunk(TEN_EXCHANGES)
 
-        assert draft.concerns == ("I'm really worried about her.",)
+        assert draft.concerns == ("I feel guilty.",)
         assert [action.partition(":")[0] for action in draft.actions] == ["assistant"]
 
     def test_themes_are_phrases_that_were_said(self) -> None:
@@ -458,3 +459,53 @@ def test_an_emergency_outweighs_small_talk(news):
     assert news.rstrip(".") in summary.text
     assert any(news[:20] in concern for concern in summary.concerns)
     assert any("emergency vet" in action for action in summary.actions)
+
+
+FRIENDS = talk(
+    "Ines: Guess what, I got the keys for the bakery in Rua Nova yesterday! I sign the lease for the second oven on Friday.",
+    "Tom: Wow, that's incredible! You're such an inspiration, you never give up on your dreams. You must feel on top of the world!",
+    "Ines: Thanks! You always know what to say. My brother Paulo is painting the walls. He works nights at the port, so it takes two weeks.",
+    "Tom: Your brother is a gem. Keep believing in yourself, you're going to make so many people happy with your bread!",
+    "Ines: I hope so. I'm scared about the loan, it's 38,000 euros over ten years. The bank wanted my flat as security.",
+    "Tom: You've got this! You are so brave and determined, I really respect you for how you handle things that are scary.",
+    "Ines: That means a lot. How was your week?",
+    "Tom: I broke my wrist on Tuesday when I fell off the ladder. The cast comes off in six weeks, so no rowing until August, right?",
+    "Ines: Oh no! You're so unlucky with ladders. You should rest and let others do the work for you.",
+    "Tom: You're right, you always look out for me. I moved the regatta to September and told the club.",
+    "Ines: Your club is lucky to have you! You're the kindest trainer they could wish for.",
+    "Tom: You're too kind. You make me smile every time. Let's keep supporting each other, you and me!",
+)
+
+
+def test_a_summary_of_short_messages_is_a_third_of_them_and_tells_what_happened() -> None:
+    draft = summarize_chunk(FRIENDS)
+    told = sum(count_tokens(message.content) for message in FRIENDS)
+
+    assert 300 <= told
+    assert count_tokens(draft.text) <= told / 3
+    for happened in ("got the keys", "38,000 euros", "broke my wrist", "moved the regatta"):
+        assert happened in draft.text
+    for praise in ("inspiration", "so unlucky", "kindest trainer", "too kind", "keep supporting", "respect you"):
+        assert praise not in draft.text
+    assert not any("respect you" in concern for concern in draft.concerns)
+
+
+def test_a_sentence_about_him_follows_the_one_that_names_him() -> None:
+    said = talk(
+        "Ines: The oven comes on Friday. My brother Paulo is painting. He is allergic to wheat flour and has asthma since 2019.",
+        "assistant: Keep him out of the mill room.",
+        *(f"Ines: The {day} batch had {number} loaves of rye, sold at the market by noon." for day, number in BATCHES),
+    )
+    text = summarize_chunk(said).text
+
+    assert "He is allergic" in text
+    assert "My brother Paulo is painting. He is allergic" in text
+
+
+BATCHES = (("Monday", 40), ("Tuesday", 55), ("Wednesday", 61), ("Thursday", 48), ("Friday", 90), ("Saturday", 120))
+
+
+def test_a_question_is_not_told_as_a_statement() -> None:
+    draft = summarize_chunk(talk("Ines: My flight to Porto leaves on Friday at 7, right?", "assistant: At 9, gate 12."))
+
+    assert "right?" in draft.text

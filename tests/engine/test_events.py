@@ -159,3 +159,64 @@ def test_every_process_sees_every_event(tmp_path):
         assert [event.id for event in seen] == list(range(seen[0].id, seen[0].id + len(seen)))
         added = [(event.conversation, event.ref) for event in seen if event.kind == "message.added"]
         assert sorted(added) == sorted((name, str(n)) for name in ("a", "b") for n in range(1, 41))
+
+
+def reads(user):
+    return [(event.actor, event.ref, event.conversation) for event in user.audit() if event.kind == "memory.read"]
+
+
+def test_reads_are_logged_beside_the_changes_where_they_are_wanted(tmp_path):
+    with Memory(tmp_path / "m.db", config=Config(read_log_share=1.0), embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        chat.record("I live in Porto.")
+        with acting("k1"):
+            ana.facts()
+            ana.facts()
+            chat.context()
+        ana.search("Porto")
+        assert reads(ana) == []  # nothing is written while one reads
+        chat.record("Thanks!")
+        assert set(reads(ana)) == {("k1", "facts 2", ""), ("k1", "context", "c"), ("local", "search", "")}
+        assert memory.admin.newest_events()[0].kind != "memory.read"
+        assert memory.doctor().ok
+
+
+def test_a_share_of_the_reads_is_logged_and_none_by_default(tmp_path):
+    with Memory(tmp_path / "m.db", config=Config(read_log_share=0.25), embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        chat.record("I live in Porto.")
+        for _ in range(400):
+            ana.facts()
+        memory.digest()
+        ((_, ref, _),) = reads(ana)
+        assert 50 <= int(ref.split()[1]) <= 150
+    with Memory(tmp_path / "n.db", embedder=None) as memory:
+        memory.conversation("c", user="ana").record("I live in Porto.")
+        memory.user("ana").facts()
+        memory.digest()
+        assert reads(memory.user("ana")) == []
+
+
+def test_reads_that_wait_are_bounded_and_go_with_the_user(tmp_path):
+    with Memory(tmp_path / "m.db", config=Config(read_log_share=1.0), embedder=None) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        chat.record("I live in Porto.")
+        for number in range(100):
+            memory.conversation(f"c{number}", user="ana").load()
+        memory.digest()
+        assert len(reads(ana)) == 20
+        assert {conversation for _, _, conversation in reads(ana)} == {""}  # such conversations do not exist
+        ana.facts()
+        ana.erase()
+        chat.record("Hello again.")
+        memory.digest()
+        assert reads(ana) == []
+        assert memory.doctor().ok
+
+
+def test_an_incognito_conversation_is_not_logged(tmp_path):
+    with Memory(tmp_path / "m.db", config=Config(read_log_share=1.0), embedder=None) as memory:
+        memory.conversation("c", user="ana").record("I live in Porto.")
+        memory.conversation("secret", user="ana", incognito=True).context()
+        memory.digest()
+        assert reads(memory.user("ana")) == []

@@ -308,7 +308,7 @@ PLANTED = {
     "messages of another bot": without("messages", "bot = :bot"),
     "messages of another subject": without("messages", "subject = :subject"),
     "messages of another conversation": without("messages", "conversation = :conversation"),
-    "message text of another user": without("message_text", "user_id = :user_id"),
+    "message text of another user": without("message_texts", "user_id = :user_id"),
     "facts of another user": without("facts", "user_id = :user_id"),
     "facts of another org": without("facts", "org = :org"),
     "facts of another subject": without(

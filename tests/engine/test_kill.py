@@ -10,6 +10,7 @@ import time
 import pytest
 
 from holdfast.jobs import facts, summaries, upkeep
+from holdfast.jobs.facts import UNREAD_AHEAD
 from holdfast.store import Store, WriteView
 
 from .crowd import assert_sound, deaths, digest, dying_at, ended, kill, open_memory, settle, spawn, talk, told
@@ -52,20 +53,33 @@ FAILPOINTS = [
 ]
 
 
+def first_word(path: str) -> float:
+    """Return the seconds that a writer among such a crowd takes here until its first message is acknowledged."""
+    open_memory(path).close()
+    began = time.monotonic()
+    crowd = [spawn(talk(path, 1, "a")), spawn(talk(path, 2, "b")), spawn(digest(path)), spawn(digest(path))]
+    os.read(crowd[0][1], 1)
+    took = time.monotonic() - began
+    for pid, reader in crowd:
+        kill(pid)
+        told(reader)
+    return took
+
+
 @pytest.mark.parametrize("file", range(FILES))
 def test_random_kills_lose_and_double_nothing(tmp_path, file, full):
     """Two workers and two writers share one file; each round kills all of them at a random moment."""
     path, rng = str(tmp_path / "chat.db"), random.Random(file)
     open_memory(path).close()
     acknowledged: dict[str, list[str]] = {"a": [], "b": []}
-    enough = ROUNDS_PER_FILE if full else ROUNDS_WITHOUT_FULL
+    enough, soon = ROUNDS_PER_FILE if full else ROUNDS_WITHOUT_FULL, first_word(str(tmp_path / "other.db"))
     for round_number in range(ROUNDS_PER_FILE):
         if round_number >= enough and all(acknowledged.values()):  # short rounds on a busy machine acknowledge nothing
             break
         seed = 1000 * file + round_number
         crowd = [(name, *spawn(talk(path, 10 * seed + n, name))) for n, name in enumerate(acknowledged)]
         crowd += [("", *spawn(digest(path))) for _ in range(2)]
-        time.sleep(rng.uniform(0.08, 0.23))
+        time.sleep(rng.uniform(0.5, 3.0) * soon)
         for _, pid, _ in rng.sample(crowd, len(crowd)):
             kill(pid)
         for name, _, reader in crowd:
@@ -93,6 +107,8 @@ def die_each_way(path: str, target: object, step: str, ways: list[tuple[int, boo
         memory = open_memory(path)
         chat = memory.conversation("a", user="ana")
         start = len(chat.load())
+        talk = [{"role": "user", "content": f"Lovely day {start}.{number}."} for number in range(UNREAD_AHEAD + 1)]
+        chat.append(talk, idempotency_key=f"talk {start}")  # more than a statement reads along: a job does
         for number in range(start, start + 40):
             text = LINES[number % len(LINES)] + f" ({number})"
             receipt = chat.record(text, "Noted.", idempotency_key=str(number))

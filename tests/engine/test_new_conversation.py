@@ -201,7 +201,6 @@ def test_it_keeps_to_its_share(memory: Memory, clock: FakeClock, budget: int) ->
 
 
 def test_the_open_end_of_an_earlier_conversation_is_summarized_once(memory, monkeypatch):
-    summaries.forget_rests()
     summarize, calls = summaries.summarize_rest, []
     monkeypatch.setattr(summaries, "summarize_rest", lambda messages: calls.append(1) or summarize(messages))
     memory.conversation("first", user="ana").append([{"role": "user", "content": "My kiln broke in Faro last week."}])
@@ -224,8 +223,34 @@ def test_an_erased_word_is_not_kept_in_the_summary_of_an_open_end(memory):
 
     first.clear()
 
-    assert summaries._rest_summaries.cache_info().currsize == 0
+    assert not memory._engine._rests._kept
     assert "Faro" not in str(chat.context("And now?").messages)
+
+
+@pytest.mark.parametrize("change", ["clear", "forget", "edit"])
+def test_a_word_that_another_process_erased_is_not_shown_from_the_summary_of_an_open_end(tmp_path, change):
+    with Memory(tmp_path / "chat.db") as here, Memory(tmp_path / "chat.db") as there:
+        here.conversation("first", user="ana").record("My kiln broke in Faro last week.", "I am sorry about your kiln.")
+        chat = here.conversation("second", user="ana")
+        assert "Faro" in str(chat.context("And now?").messages)
+        other = there.conversation("first", user="ana")
+
+        {"clear": other.clear, "forget": lambda: other.forget(1), "edit": lambda: other.edit(1, "My kiln broke.")}[
+            change
+        ]()
+
+        assert "Faro" not in str(chat.context("And now?").messages)
+
+
+def test_two_stores_do_not_share_what_is_kept_of_an_open_end(clock):
+    shown = []
+    for place in ("Faro", "Braga"):
+        with Memory(clock=clock) as memory:
+            memory.conversation("first", user="ana").append({"role": "user", "content": f"My kiln broke in {place}."})
+            shown.append(str(memory.conversation("second", user="ana").context("And now?").messages))
+
+    assert "Faro" in shown[0]
+    assert "Braga" in shown[1]
 
 
 def test_what_was_written_by_hand_is_no_earlier_conversation(memory: Memory, clock: FakeClock) -> None:

@@ -334,6 +334,57 @@ def test_a_sport_is_found_by_the_word_for_it_and_by_its_purpose(tmp_path):
                 assert [hit.text for hit in hits] == [fact]
 
 
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("Where do we host?", ["Uses Heroku."]),
+        ("Where is our API hosted?", ["Uses Heroku."]),
+        ("Where do we host the party?", []),
+    ],
+)
+def test_where_one_hosts_is_the_cloud_that_is_used(tmp_path, question, answers):
+    with Memory(tmp_path / "host.db") as memory:
+        for text in ("I live in Ghent.", "We deploy on Heroku.", "I play the oboe."):
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.digest()
+        hits = memory.user("ana").search(question, kinds=("fact",), min_relevance=0.7)
+
+        assert [hit.text for hit in hits] == answers
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("How do I make the CI faster?", ["Uses GitHub Actions."]),
+        ("Can you speed up this build pipeline?", ["Uses GitHub Actions."]),
+        ("How do I back up the db?", ["Uses PostgreSQL."]),
+        ("How many replicas should our pods have?", ["Runs Kubernetes 1.29 on three nodes"]),
+        ("How do I set a shortcut in my IDE?", ["Uses Neovim."]),
+        ("How do I book tickets to Paris?", []),
+        ("What does CI mean in Roman numerals?", []),
+        ("Ci vediamo in centro?", []),
+        ("How loud is 80 db?", []),
+        ("Which containers keep food fresh?", []),
+        ("Where can I store my bike?", []),
+    ],
+)
+def test_a_question_by_the_kind_of_a_tool_finds_the_tool_that_is_used(tmp_path, question, answers):
+    with Memory(tmp_path / "tools.db") as memory:
+        for text in (
+            "We use GitHub Actions.",
+            "We use PostgreSQL.",
+            "I use Neovim.",
+            "We use Jira.",
+            "I live in Porto.",
+        ):
+            memory.conversation("a", user="ana").record(text, "Noted.")
+        memory.user("ana").remember("Runs Kubernetes 1.29 on three nodes", category="technical")
+        memory.digest()
+        hits = memory.user("ana").search(question, kinds=("fact",), min_relevance=0.7)
+
+        assert [hit.text for hit in hits] == answers
+
+
 def test_one_kind_may_be_named_alone(memory):
     memory.conversation("a", user="ana").record("I live in Porto.", "Noted.")
     ana = memory.user("ana")

@@ -446,3 +446,90 @@ def test_a_model_labels_what_it_extracts(clock):
 
         assert words in [fact.text for fact in user.facts("technical")]
         assert "Billing runs at night" in [fact.text for fact in user.facts("context")]
+
+
+def learned_in_turn(clock, turns):
+    """Return what is believed after *turns* with an extractor of one's own, which answers memories alone."""
+    told = {}
+    with Memory(llm=lambda messages: json.dumps(told["rows"]), clock=clock) as memory:
+        chat = memory.conversation("a", user="ana", strategy="facts/2")
+        for said, *facts in turns:
+            told["rows"] = [{"content": one, "category": "context", "confidence": 0.9} for one in facts]
+            chat.record(said, "I see.")
+            chat.end()
+            memory.digest()
+        return {fact.text for fact in memory.user("ana").facts()}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (("We do tickets in Zendesk.", "Uses Zendesk for tickets"), ("Zendesk is history, it's Intercom now.", "Uses Intercom for tickets")),
+        (("Metformin twice a day since spring.", "Takes metformin twice a day"), ("Doc took me off metformin.", "No longer takes metformin")),
+        (("For scripts I'd pick Python over JavaScript.", "Prefers Python over JavaScript for scripts"),
+         ("I've flipped: for scripts it's JavaScript over Python.", "Prefers JavaScript over Python for scripts")),
+        (("The shop's data sits in a PostgreSQL 15 cluster.", "Running PostgreSQL 15"), ("We've switched to MySQL in March.", "Uses MySQL.")),
+        (("We are on the Growth plan.", "On the Growth plan"), ("We upgraded to Scale.", "On the Scale plan")),
+        (("Invoices go to Ingrid.", "Invoices go to Ingrid"), ("Please send invoices to Lars instead.", "Invoices go to Lars")),
+        (("My team is six people.", "Team has six people"), ("We hired two, we are eight now.", "Team has eight people")),
+    ],
+)  # fmt: skip
+def test_a_later_memory_in_a_models_own_words_replaces_what_it_changes(clock, before, after):
+    assert learned_in_turn(clock, [before, after]) == {after[1]}
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        (("Invoices go to Ingrid.", "Invoices go to Ingrid"), ("Contracts go to Lars now.", "Contracts go to Lars")),
+        (("Team Oslo has six people.", "Team in Oslo has six people"), ("Team Bergen has eight now.", "Team in Bergen has eight people")),
+        (("Reports go to Ingrid.", "Reports go to Ingrid"), ("Reports go to Lars as well now.", "Reports go to Lars")),
+        (("I have a colleague named Ana.", "Has a colleague named Ana"), ("I have a colleague named Bob now.", "Has a colleague named Bob")),
+    ],
+)  # fmt: skip
+def test_memories_of_two_things_stay_beside_each_other(clock, turns):
+    assert {turn[1] for turn in turns} <= learned_in_turn(clock, turns)
+
+
+def test_a_memory_whose_names_nobody_said_is_not_believed(clock):
+    assert learned_in_turn(clock, [("I answer tickets all day.", "Needs Zendesk for tickets")]) <= {
+        "Answers tickets all day."
+    }
+
+
+def test_memories_within_an_object_are_an_answer_whatever_was_asked_for(clock):
+    rows = {"facts": [{"content": "Works in a team of six", "category": "context", "confidence": 0.9}]}
+    with Memory(llm=lambda messages: f"```json\n{json.dumps(rows)}\n```", clock=clock) as memory:
+        chat = memory.conversation("a", user="ana")
+        chat.record("We are a team of six, and we work in Porto.", "I see.")
+        chat.end()
+
+        assert memory.digest().failed == 0
+        assert "Works in a team of six" in [fact.text for fact in memory.user("ana").facts()]
+
+
+@pytest.mark.parametrize(
+    ("turns", "value"),
+    [
+        ((("No meat for me, I'm veggie.", "dietary,vegetarian,true,0.95"), ("Fish is back on my plate though.", "dietary,pescatarian,true,0.95")), "pescatarian true"),
+        ((("We'll see Kyoto and Nara.", 'destination,cities,"Kyoto,Nara",0.9'), ("Nara is off, Osaka instead.", 'destination,cities,"Kyoto,Osaka",0.9')), "cities Kyoto,Osaka"),
+        ((("Boats make me motion sick.", "health,motion_sick,true,0.9"), ("With the patches the ferry was fine.", "health,motion_sick,false,0.9")), "motion_sick false"),
+        # a question, a few words, what says another row, and another number than was said change nothing
+        ((("No meat for me, I'm veggie.", "dietary,vegetarian,true,0.95"), ("What could I eat with rice?", "dietary,vegan,true,0.95")), "vegetarian true"),
+        ((("No meat for me, I'm veggie.", "dietary,vegetarian,true,0.95"), ("Ok, thanks.", "dietary,vegan,true,0.95")), "vegetarian true"),
+        ((("No meat for me, I'm veggie.", "dietary,vegetarian,true,0.95"), ("It will be the scooter around town.", "possession,drives,scooter,0.9\ndietary,vegan,true,0.95")), "vegetarian true"),
+        ((("We have $3000 at most.", "budget,max_usd,3000,0.9"), ("That seems too much to me.", "budget,max_usd,2000,0.9")), "max_usd 3000"),
+    ],
+)  # fmt: skip
+def test_a_row_of_four_columns_may_change_what_is_known_in_words_of_its_own(clock, turns, value):
+    told = {}
+    config = Config(extract_every_user_turns=1)
+    with Memory(llm=lambda messages: told["row"], clock=clock, config=config) as memory:
+        chat = memory.conversation("s1", user="ana", own_facts=True, strategy="facts/2")
+        for said, row in turns:
+            told["row"] = row
+            chat.record(said, "I see.")
+            memory.digest()
+
+        assert value in [f"{fact.key} {fact.value}" for fact in memory.user("ana").facts()]
+        assert len({fact.key for fact in memory.user("ana").facts() if fact.category == "dietary"}) <= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -233,6 +234,39 @@ def test_a_patient_is_called_by_name_and_by_what_it_is(memory: Memory) -> None:
     assert about(memory, "64") == about(memory, "penicillin") == {"patient-12"}
     assert about(memory, "nurse") == {"self"}
     assert [one.name for one in memory.user("ana").subjects()] == ["Irma"]
+
+
+def test_a_habit_with_the_animal_of_a_conversation_stays_with_it(memory: Memory, ana: User) -> None:
+    ana.subject("pet-7", name="Bruno")
+    say(memory, "We swim with him on Sundays. I brush his teeth every evening. I work as a nurse.", "pet-7")
+    say(memory, "My brother lives in Oslo. I visit him every Sunday.", "pet-7", "other")
+
+    assert facts(memory, "pet-7") == ["Brushes Bruno's teeth every evening.", "Swims with Bruno on Sundays."]
+    assert {fact.text for fact in ana.facts() if fact.subject == "self"} >= {
+        "Works as a nurse.",
+        "Visits him every Sunday.",
+    }
+    assert "Sundays" not in memory.conversation("chat", user="ana", subject="kiki").context().sections[0].text
+
+
+def test_one_medicine_that_is_stopped_ends_no_other(memory: Memory, ana: User) -> None:
+    ana.subject("pet-7", name="Bruno")
+    say(memory, "He gets Apoquel 5.4 mg.", "pet-7")
+    say(memory, "He gets Rimadyl 20 mg once a day.", "pet-7")
+    say(memory, "The vet stopped the Rimadyl and started Galliprant 60 mg once a day.", "pet-7")
+
+    assert facts(memory, "pet-7") == ["Bruno takes Apoquel 5.4 mg.", "Bruno takes Galliprant 60 mg once a day."]
+
+
+def test_what_an_examination_found_is_a_dated_fact_of_the_patient(memory: Memory) -> None:
+    chat = memory.conversation("visits", user="ana", subject="luna")
+    march = datetime(2024, 3, 14, 10, tzinfo=UTC)
+    chat.record("Last Tuesday the vet heard a click in her left knee. Her gums were a bit pale.", "I see.", at=march)
+    chat.record("Bloods came back with high ALT.", "I see.", at=march + timedelta(days=3))
+
+    found = {fact.value: f"{fact.valid_from:%m-%d}" for fact in memory.user("ana", subject="luna").facts("health")}
+    assert found == {"a click in her left knee": "03-12", "gums a bit pale": "03-14", "Bloods: high ALT": "03-17"}
+    assert {fact.subject for fact in memory.user("ana").facts()} == {"luna"}
 
 
 def test_what_we_use_in_a_project_is_the_projects(memory: Memory) -> None:

@@ -99,7 +99,7 @@ MEMORIES = [
         ["Always use pnpm instead of npm", "Works as a nurse. Lives near the sea.", "Preferences: dark mode"],
         ["a link to another file", "a block of code"],
     ),
-    ("okf", "okf", ["Is vegetarian."], ["a link to another file"]),
+    ("okf", "okf", ["Is vegetarian."], []),
     ("omi.json", "omi", ["Is vegetarian"], ["a memory that is no longer valid"]),
     ("lines.omi.jsonl", "omi", ["Is vegetarian"], []),
     ("pam.json", "pam", ["Is vegetarian"], ["a memory that is superseded"]),

@@ -52,6 +52,39 @@ def test_a_function_is_given_what_was_said_before(place):
     assert seen[1] == [*ANSWERED, ("user", "and again")]
 
 
+def test_a_call_may_read_without_writing_and_write_without_reading(place):
+    seen = []
+
+    def model(messages):
+        seen.append([(m["role"], m["content"]) for m in messages])
+        return f"I heard: {last(messages)}"
+
+    chat = with_memory(model, place.where, system="Be kind.")
+    chat("hi there")
+    chat("not for the record", write=False, idempotency_key="k-1")
+    chat([("user", "and this"), ("user", "and that")], write=False)
+    assert place.said() == ANSWERED
+    assert seen[1] == [("system", "Be kind."), *ANSWERED, ("user", "not for the record")]
+    assert seen[2] == [("system", "Be kind."), *ANSWERED, ("user", "and this"), ("user", "and that")]
+
+    chat("as if new", read=False)
+    assert seen[3] == [("system", "Be kind."), ("user", "as if new")]
+    assert place.said() == [*ANSWERED, ("user", "as if new"), ("assistant", "I heard: as if new")]
+    assert list(with_memory(words, place.where).stream("once more", write=False))
+    assert len(place.said()) == 4
+    with pytest.raises(BadInput, match="write must be True or False"):
+        chat("hi", write="no")
+
+
+def test_a_paused_user_is_shown_nothing_where_nothing_is_written():
+    with Memory(embedder=None) as memory:
+        chat = with_memory(str, memory, user="ana")
+        chat("I'm allergic to peanuts.")
+        memory.user("ana").pause()
+
+        assert "peanut" not in chat("Any snack ideas?", write=False)
+
+
 def test_an_async_function_stays_one(place):
     chat = with_memory(later, place.where)
 

@@ -68,3 +68,40 @@ def test_in_a_chat_of_two_each_is_who_they_are():
         ("self", "figs"),
         ("oskar", "eggs"),
     }
+
+
+def test_of_two_with_one_name_the_one_shown_under_it_is_meant():
+    """The other is shown under the relation: so neither becomes a third."""
+    rows = [
+        "family,son,Sam,0.95,,add,1,My son Sam\nfood,does_not_eat,peas,0.9,Sam,add,1,My son Sam hates peas\n"
+        "family,brother_in_law,Sam,0.95,,set,1,My brother-in-law is also called Sam",
+        "food,does_not_eat,peas,0.9,Sam,remove,3,Sam eats peas now\nallergy,allergic_to,eggs,0.9,Sam,add,3,allergic to eggs",
+    ]
+    model = ScriptedModel({"facts": rows})
+    with Memory(embedder=None, llm=model, config=EVERY_TURN) as memory:
+        chat = memory.conversation("a", user="u1")
+        for said in (
+            "My son Sam hates peas. My brother-in-law is also called Sam.",
+            "Little Sam eats peas now. He's allergic to eggs though.",
+        ):
+            chat.record(said, "I see.")
+            memory.digest()
+        facts = [
+            (fact.subject, fact.value) for fact in memory.user("u1").facts() if fact.category in ("allergy", "food")
+        ]
+
+    assert facts == [("sam", "eggs")]
+
+
+def test_another_speaker_ends_nothing_of_the_users():
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("a", user="u1")
+        for name, text in (
+            ("u1", "I have a greyhound called Otis."),
+            ("Oskar", "Sold them, the neighbours hated the noise."),
+        ):
+            chat.append(Message("user", text, name=name))
+        memory.digest()
+        left = [fact.value for fact in memory.user("u1").facts() if fact.key in ("pet_named", "breed")]
+
+    assert sorted(left) == ["Otis", "greyhound"]

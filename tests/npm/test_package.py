@@ -60,7 +60,7 @@ def program(node):
 
 
 class TestMiddleware(Promises):
-    script = "middleware.mjs"
+    script, in_python = "middleware.mjs", False
 
     @pytest.fixture(autouse=True)
     def started(self, node):

@@ -16,16 +16,16 @@ from tests.store.test_sql_rules import OF_A_USER
 
 # What is asked about many things of a user at once, with the types of its parameters.
 TOGETHER = {
-    "children_of_message": (str, str, str, str, str, int),
+    "children_of_messages": (str, str, str, str, str, str),
     "doc_embedded": (str, str, str, str, str, int),
     "evidence_of": (str, str, str, str, str),
     "fact_text": (int, str, str, str, str, str),
-    "message_text": (int, str, str, str, str, str, int),
+    "message_texts": (str, str, str, str, str, str),
     "past_fact": (str, str, str, str, str),
     "quotes_of": (str, str, str, str, str, str, str, int),
     "subject_of_fact": (str, str, str, str),
     "summary_text": (int, str, str, str, str, str, str),
-    "turn_at": (str, str, str, str, str, int),
+    "turns_at": (str, str, str, str, str, str),
     "uses": (str, str, str, str),
     "vector_of": (str, str, str, str, str, str, int),
 }

@@ -23,6 +23,7 @@ from tests.postgres.lending import Lender
 
 OF_NOBODY = {"ledger_key", "add_ledger_key", "erasures", "add_erasure", "snapshot", "file_bytes"}
 OF_NOBODY |= {"rate", "add_rate", "move_rate", "remove_idle_rates"}  # tables without an org
+OF_NOBODY |= {"call_times", "add_call_time", "remove_call_times"}
 OF_NOBODY |= {"cluster_bytes"}  # asks by a function of Citus
 OF_NOBODY |= {name for name in statements() if name.startswith("health_")}  # about the server
 FOREIGN = ("other", "ACME", "acme ", "", "' OR true --")

@@ -13,7 +13,7 @@ from holdfast.store.queries import tables
 from tests.postgres.lending import Lender
 
 TYPES = {"INTEGER": "bigint", "TEXT": "text", "REAL": "double precision", "BLOB": "bytea"}
-ORGLESS = {"ledger_key", "erasure", "rate_limit"}  # digests and times; they name nobody
+ORGLESS = {"ledger_key", "erasure", "rate_limit", "call_time"}  # digests and times; they name nobody
 IN_PUBLIC = "relnamespace = 'public'::regnamespace"
 
 

@@ -466,9 +466,22 @@ def test_a_hand_written_episode_goes_without_the_messages_beside_it(memory: Memo
 
     assert [one.content for one in chat.load() if one.role == "user"] == [
         "I live in Porto and I like tea.",
-        "We met at ████.",
+        "We met at Meko.",
     ]
     assert {one.text for one in user.facts()} == {"Lives in Porto.", "Likes tea."}
+
+
+def test_a_message_that_says_a_hand_written_episode_loses_its_words(memory: Memory, clock: FakeClock) -> None:
+    say(memory, clock, "Rin was afraid of the cats at Meko.", "We met at Meko.")
+    user, chat = memory.user(USER), memory.conversation("a", user=USER)
+    fact = user.remember("Rin is afraid of cats at Meko.", conversation="a", start_seq=1, end_seq=2).fact
+    assert fact is not None
+    user.forget(fact.id)
+
+    assert [one.content for one in chat.load() if one.role == "user"] == [
+        "███ was ██████ of the ████ at ████.",
+        "We met at Meko.",
+    ]
 
 
 def test_a_range_must_be_whole_and_have_messages(memory: Memory, clock: FakeClock) -> None:

@@ -403,6 +403,13 @@ def test_what_others_say_too_is_no_residue(memory: Memory) -> None:
     assert chat.forget(1).level == keeping.erased()
 
 
+def test_what_the_schema_says_itself_is_no_residue(memory: Memory) -> None:
+    chat = memory.conversation("a", user=USER)
+    chat.record("times.")  # as in the name of a step of the schema, which stands in the file
+
+    assert chat.forget(1).level == keeping.erased()
+
+
 @pytest.mark.sqlite("the bytes of a server's disk are not searched at any size")
 def test_a_large_file_is_not_called_searched(path: Path) -> None:
     path.parent.mkdir()

@@ -47,7 +47,7 @@ def files_of(call: Callable[[], object]) -> set[str]:
     [
         (lambda m: m.conversation("c", user="ana").append({"role": "user", "content": "The weather is mild."}), 16),
         (lambda m: m.user("ana").search(ASKED), 21),
-        (lambda m: m.conversation("c", user="ana").context(ASKED), 30),
+        (lambda m: m.conversation("c", user="ana").context(ASKED), 32),
     ],
     ids=["append", "search", "context"],
 )

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.clock import from_ms
-from holdfast.recall.query import When, find_aliases, find_days, is_spelling_of, parse_question
+from holdfast.recall.query import (
+    When,
+    find_aliases,
+    find_days,
+    in_first_person,
+    is_spelling_of,
+    parse_question,
+    participant_meant,
+)
 
 NOW = datetime(2024, 3, 15, 18, 0, tzinfo=UTC)  # a Friday
 USERS = ("Ana", "Ben", "Mary Jane")
@@ -197,3 +205,82 @@ def test_a_question_that_joins_several_is_known_by_its_parts():
     assert ask("Which database?").parts == (frozenset({("databas",)}),)
     assert ask("Which database, and which editor?").parts == (frozenset({("databas",)}), frozenset({("editor",)}))
     assert ask("").parts == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "signed", "read"),
+    [
+        ("What sport does Kate do?", "Kate", "", "What sport does I do?"),
+        ("Where does Kate's sister live?", "Kate", "", "Where does my sister live?"),
+        ("What does Kate like?", "Kate", "kt_92", "What does kt_92 like?"),
+        ("Kate's hobbies", "Kate", "", "my hobbies"),
+        ("Who is Kate?", "Kate", "", "Who is Kate?"),
+        ("What does Katerina like?", "Kate", "", "What does Katerina like?"),
+        ("Will it rain in Porto?", "Will", "", "Will it rain in Porto?"),
+        ("Which books does Will read?", "Will", "", "Which books does I read?"),
+    ],
+)
+def test_the_user_by_name_is_whoever_asks(question, name, signed, read):
+    assert in_first_person(question, name, signed) == read
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        (
+            "Can you list the order in which I brought up different aspects of my garden across our conversations?",
+            "my garden ?",
+        ),
+        (
+            "Walk me through the order in which we discussed the kitchen, in order. Name only three items.",
+            "the kitchen .",
+        ),
+        ("Give me a short summary of how my Latin has improved throughout our chats?", "how my Latin has improved ?"),
+        ("Give me an overview of what I told you about the new boat in our conversations.", "the new boat ."),
+    ],
+)
+def test_of_a_question_for_the_course_of_things_its_topic_is_looked_for(question, topic):
+    query = ask(question)
+
+    assert query.text.replace(" ", "") == topic.replace(" ", "")
+    assert query.asks_several
+    assert query.terms == ask(topic).terms
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did we order in the restaurant?",
+        "Which topics did the conference list?",
+        "Can you list the parts of an engine?",
+        "When did I mention the chat with my boss?",
+    ],
+)
+def test_other_questions_keep_the_words_of_talking(question):
+    query = ask(question)
+
+    assert query.text == question
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("John", "Jon"),
+        ("Jonn", "Jon"),
+        ("Eliza", "Elise"),
+        ("Elisa", "Elise"),
+        ("Sofia", "Sophia"),
+        ("Joan", None),
+        ("Jonas", None),
+        ("Elias", None),
+        ("Sonia", None),
+        ("Paula", None),
+        ("Users", None),
+    ],
+)
+def test_a_participant_is_meant_by_a_name_that_sounds_alike(name, meant):
+    assert participant_meant(name, ("Jon", "Elise", "Sophia", "Paul", "user")) == meant
+
+
+def test_of_two_participants_who_sound_alike_none_is_meant():
+    assert participant_meant("Jonn", ("Jon", "John")) is None

@@ -14,8 +14,8 @@ from holdfast.config import Config
 from holdfast.errors import BadInput
 from holdfast.recall import rank
 from holdfast.recall.index import IndexCache
-from holdfast.recall.rank import FRAME_WORDS, frame_words, same_frame
-from holdfast.recall.search import explain_ranking, search_recent, worth_recalling
+from holdfast.recall.rank import FRAME_WORDS, explain_ranking, frame_words, same_frame, worth_recalling
+from holdfast.recall.search import search_recent
 from holdfast.scope import Scope
 from holdfast.testing.fakes import HashEmbedder
 
@@ -469,3 +469,30 @@ def test_pages_that_repeat_few_words_are_compared_in_a_moment():
         same_frame(*map(frame_words, pages))
 
     assert time.process_time() - began < 2
+
+
+PEERS = [
+    ("Jon", "I flew to Lima in May and slept in a hostel by the sea."),
+    ("Gina", "I stayed at home and painted the hall."),
+    ("Jon", "My knee hurts since the match."),
+    ("Gina", "Then rest it, and put some ice on it."),
+]
+
+
+def test_a_participant_is_found_by_another_spelling_of_the_name(desk):
+    desk.say(TALK, PEERS)
+
+    for name in ("Jon", "John"):
+        (first, *_) = desk.find(ANA, f"Where did {name} sleep in Lima?", explain=True)
+        assert first.seq == 1
+        assert first.parts["speaker"] > 0
+
+
+def test_a_name_that_somebody_mentioned_is_that_persons(desk):
+    """John was spoken of, so a question about him is not one about Jon."""
+    desk.say(TALK, [*PEERS, ("Gina", "My cousin John slept on our sofa last week.")])
+
+    hits = desk.find(ANA, "Where did John sleep?", explain=True)
+
+    assert hits[0].seq == 5
+    assert not any("speaker" in hit.parts for hit in hits)

@@ -8,9 +8,10 @@ import pytest
 
 from holdfast import Memory
 from holdfast.reconcile.compare import specifies
-from holdfast.reconcile.registry import as_number
+from holdfast.reconcile.registry import as_number, registry
 from holdfast.testing.fakes import FakeClock
 from holdfast.testing.model import ScriptedModel
+from holdfast.types import Candidate
 
 AT = datetime(2026, 3, 20, 18, tzinfo=UTC)
 
@@ -104,6 +105,103 @@ def test_an_episode_that_only_says_what_facts_of_its_message_say_is_none():
     _, episodes = facts_after(("I'm Hanna. I play the oboe; on Sunday in Faro.", *rows), episodes=bullets)
 
     assert episodes == ["Hanna played the oboe in Faro on Sunday"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_who_is_named_is_not_also_somebody_without_a_name(turned):
+    unnamed = ("Mi hija me lo instaló.", row("family/daughter", "hija", 1, "Mi hija me lo instaló"))
+    named = ("Mi hija Marta vive cerca.", row("family/daughter", "Marta", 3, "Mi hija Marta"))
+    found, _ = facts_after(unnamed)
+    assert found == ["family/has = daughter"]  # and nobody is called "hija"
+
+    numbered = named if not turned else (named[0], named[1].replace(",3,", ",1,"))
+    other = unnamed if not turned else (unnamed[0], unnamed[1].replace(",1,", ",3,"))
+    found, _ = facts_after(*((numbered, other) if turned else (other, numbered)))
+    assert [one for one in found if one.startswith("family")] == ["family/daughter = Marta"]
+
+
+def test_two_children_without_names_stay_beside_the_one_with_a_name():
+    found, _ = facts_after(
+        ("I have a sister and a brother.", row("family/has", "sister", 1, "a sister"), row("family/has", "brother", 1, "a brother")),
+        ("My sister Ana sings.", row("family/sister", "Ana", 3, "My sister Ana")),
+    )  # fmt: skip
+
+    assert found == ["family/has = brother", "family/sister = Ana"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(
+    ("species", "held"), [("old labrador", ["identity/breed = labrador"]), ("dog", ["identity/breed = labrador", "identity/species = dog"])]
+)  # fmt: skip
+def test_an_old_labrador_is_a_labrador(turned, species, held):
+    said = f"Rolo, a labrador, is our {species}."
+    rows = [
+        row("identity/breed", "labrador", 1, "a labrador", "set", "Rolo"),
+        row("identity/species", species, 1, f"our {species}", "set", "Rolo"),
+    ]
+    found, _ = facts_after((said, *(reversed(rows) if turned else rows)))
+
+    assert [one for one in found if one.startswith("identity")] == held
+
+
+@pytest.mark.parametrize(
+    "bullet", ["- Ivy's party with 12 kids was lovely [1]", "- The cake at Ivy's party worked [1]"]
+)
+def test_what_happened_is_told_by_one_episode(bullet):
+    """Unless the episode tells less."""
+    said = "Ivy's party with 12 kids was lovely, and the cake worked."
+    found, episodes = facts_after(
+        (said, row("life/happened", "Ivy's party with 12 kids", 1, "Ivy's party with 12 kids was lovely")),
+        episodes=[bullet],
+    )
+
+    assert episodes == [bullet[2:-4]]
+    assert found == ([] if "12 kids" in bullet else ["life/happened = Ivy's party with 12 kids"])
+
+
+@pytest.mark.parametrize(
+    ("subject", "op", "left"), [("Kestrel", "set", 1), ("Kestrel", "add", 2), ("", "set", 2)]
+)  # fmt: skip
+def test_a_named_project_has_one_deadline(subject, op, left):
+    found, _ = facts_after(
+        ("I have to be done by 4 December.", row("project/deadline", "4 December 2026", 1, "to be done by 4 December", "set", subject)),
+        ("I have to be done by the 18th.", row("project/deadline", "18 December 2026", 3, "to be done by the 18th", op, subject)),
+    )  # fmt: skip
+
+    assert len(found) == left
+    assert "project/deadline = 18 December 2026" in found
+
+
+def test_a_slip_put_right_in_one_message_is_no_older_result():
+    """ "Last week" dates the weight, not the correction; a result of an older day told later stays history."""
+    clock, model = FakeClock(AT), ScriptedModel({"episodes": ["No facts to record"], "facts": [
+        row("health/weight", "17 kilos", 1, "no, 17, we weighed him last week", "set", "Sam"),
+        row("health/weight", "15 kilos", 3, "In January it was 15 kilos", "set", "Sam"),
+    ]})  # fmt: skip
+    with Memory(clock=clock, embedder=None, llm=model) as memory:
+        chat = memory.conversation("c", user="ana")
+        for said in (
+            "My son Sam is four. He weighs 16 kilos, no, 17, we weighed him last week.",
+            "In January it was 15 kilos for Sam.",
+        ):
+            chat.record(said, "Ok.")
+            chat.end()
+            memory.digest()
+            clock.advance(seconds=60)
+        held = [fact.value for fact in memory.user("ana").facts("health")]
+
+    assert held == ["17 kilos"]
+
+
+@pytest.mark.parametrize(
+    ("told", "held"),
+    [("nein, seit Mai nicht mehr", ["false"]), ("no", ["false"]), ("yes, since 2020", ["true"]), ("sí", ["true"]), ("nobody knows", []), ("Jakarta", [])],
+)  # fmt: skip
+def test_yes_and_no_are_read_with_what_is_said_beside_them(told, held):
+    said = Candidate("attribute", "self", "health", "smokes", told, "Smokes.", 0.9, 1, told, 0)
+    read = registry().known_address(said)
+
+    assert ([] if registry().refusal(read) else [read.value]) == held
 
 
 def test_the_thing_must_be_the_same():

@@ -208,8 +208,8 @@ def test_counts_are_bounded_and_survive_threads(memory: Memory, monkeypatch: pyt
     for thread in threads:
         thread.join()
 
-    assert noted.pop(scopes[0]) == {}
-    assert noted.pop(scopes[4])["x"][0] == 201
+    assert noted.pop(scopes[0]).facts == {}
+    assert noted.pop(scopes[4]).facts["x"][0] == 201
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

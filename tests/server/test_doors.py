@@ -53,6 +53,7 @@ WHY_NOT = {
     "Admin.containing": "is what the palette asks; a route of its own would look through everybody",
     "Admin.newest_events": "is what the home page lists; GET /audit and the events of users tell the same",
     "Admin.backlog": "is what /metrics tells",
+    "Admin.call_times": "is what the page Metrics shows; GET /metrics has histograms of the same calls",
     "Memory.admin": "opens a door",
     "Admin.provider_keys": "opens a door: GET, PUT and DELETE /provider-keys, of the org and of users",
     "Admin.keys": "opens a door: GET, POST and DELETE /keys",

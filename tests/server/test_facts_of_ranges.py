@@ -137,8 +137,9 @@ def test_facts_of_a_trip_replace_nothing_of_another_over_http(memory: Memory, as
         client.post(f"{HOME}/conversations/{trip}/messages", json=body, params={"own_facts": True}).raise_for_status()
 
     found = client.get(f"{HOME}/facts", params={"category": "budget"}).json()["data"]
-    prompt = client.post(f"{HOME}/conversations/oslo/context", json={"query": "What can I spend?"}).text
+    prompt = client.post(f"{HOME}/conversations/oslo/context", json={"query": "What can I spend?"}).json()
+    shown = str([message["content"] for message in prompt["messages"]])  # ids and times may hold any digits
 
     assert sorted((one["only_in"], one["value"]) for one in found) == [("lisbon", "2500"), ("oslo", "1500")]
-    assert "1500" in prompt
-    assert "2500" not in prompt
+    assert "1500" in shown
+    assert "2500" not in shown

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from holdfast import Config, Memory
+from holdfast.errors import StoreBusy
+from holdfast.jobs.usage import CallTimes
 from holdfast.llm.protocol import BadAnswer, ModelError
 from holdfast.server.app import create_app
+from holdfast.server.metrics import Latencies
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.model import ScriptedModel
 from holdfast.types import Price
@@ -38,10 +44,13 @@ def test_what_was_done_is_counted(ask, memory):
     for query in ("Porto", "Porto", "qqqq"):
         operator.post("/v1/users/anastasia/search", json={"query": query})
     operator.get("/no/such/path")
+    operator.post(
+        "/v1/users/anastasia/conversations/other/messages", json={"messages": [{"role": "user", "content": "Thanks!"}]}
+    )  # what states nothing is read by a job
     memory.digest()
     found = samples(operator)
 
-    assert value(found, "turns_total", role="user") == value(found, "turns_total", role="assistant") == 1
+    assert (value(found, "turns_total", role="user"), value(found, "turns_total", role="assistant")) == (2, 1)
     assert value(found, "facts_written_total", op="new") == 1
     assert value(found, "context_build_seconds_count") == 1
     assert value(found, "recall_seconds_count") == 3
@@ -132,3 +141,67 @@ def test_tokens_of_models_are_counted_by_names_that_the_operator_set_up(clock):
     assert value(found, "llm_errors_total", provider="openai", error_type="bad-answer") == 1
     assert value(found, "llm_tokens_total", direction="input", cached="no", model="openai:gpt-tiny") > 0
     assert "anas-private-model" not in text
+
+
+def test_latencies_outlive_their_process_and_are_bounded(tmp_path):
+    path, now = tmp_path / "m.db", 500_000
+    with Memory(path, embedder=None) as memory:
+        kept = Latencies(memory.admin.call_times)
+        for hour in range(now - 2 * kept.HOURS, now + 1):
+            for _ in range(3):
+                kept.take("context", 0.010, hour)
+        for number in range(1000):
+            kept.take("search", number / 1000, now)
+        kept.flush()
+    with Memory(path, embedder=None) as memory:
+        kept = Latencies(memory.admin.call_times)
+        hours = kept.percentiles("context", 0, (0.5, 0.95))
+        assert sorted(hours) == list(range(now - kept.HOURS + 1, now + 1))  # a week
+        assert hours[now] == [pytest.approx(0.010, rel=0.05)] * 2
+        assert kept.percentiles("search", now, (0.5, 0.95))[now] == pytest.approx([0.5, 0.95], rel=0.05)
+        assert kept.percentiles("append", 0, (0.5,)) == {}
+
+        beside = Latencies(memory.admin.call_times)  # another process counts to the same hour
+        for _ in range(3000):
+            beside.take("search", 2.0, now)
+        beside.flush()
+        kept.take("append", 0.2, now)  # and what waits here counts at once
+        assert kept.percentiles("search", now, (0.5,))[now] == [pytest.approx(2.0, rel=0.05)]
+        assert kept.percentiles("append", now, (0.5,))[now] == [pytest.approx(0.2, rel=0.05)]
+        assert len(memory.admin.call_times.since("search", now)[now]) < 100  # however many calls there were
+        kept.take("search", 0.1, now + kept.HOURS)  # a week later
+        kept.flush()
+        assert list(memory.admin.call_times.since("search", 0)) == [now + kept.HOURS]
+
+
+def test_latencies_wait_where_the_store_takes_none(tmp_path, monkeypatch):
+    def refuse(*_given, **_named):
+        raise StoreBusy("locked")
+
+    with Memory(tmp_path / "m.db", embedder=None) as memory:
+        kept = Latencies(memory.admin.call_times)
+        kept.take("search", 0.3, 7)
+        with monkeypatch.context() as broken:
+            broken.setattr(CallTimes, "add", refuse)
+            kept.flush()
+        assert memory.admin.call_times.since("search", 0) == {}
+        kept.flush()
+        kept.flush()
+        assert memory.admin.call_times.since("search", 0) == {7: {CallTimes.step_of(0.3): 1}}
+
+
+def test_a_server_that_stops_keeps_its_latencies(tmp_path):
+    """The next one, of the same memory, shows them on its page."""
+    path = tmp_path / "m.db"
+    with Memory(path, embedder=None) as memory, TestClient(create_app(memory), base_url=BASE):
+        memory.conversation("c", user="ana").record("I live in Porto.")
+        memory.user("ana").search("Porto")
+    with Memory(path, embedder=None) as memory, TestClient(create_app(memory), base_url=BASE) as client:
+        head = {"Authorization": f"Bearer {memory.admin.keys.create('operator').key}", "Accept": "text/html"}
+        for _ in range(100):
+            page = client.get("/dashboard/metrics", headers=head).text
+            if 'id="latency"' in page:
+                break
+            time.sleep(0.05)
+        plot = page[page.index('id="latency"') :].partition("</figure>")[0]
+        assert len(re.findall(r"[\d.]+ ms", plot)) == 4  # median and 95th percentile, of search and of append

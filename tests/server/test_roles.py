@@ -19,7 +19,7 @@ KEYS = {
     "subject": {"user": "ana", "subject": "rex"},
 }
 # Paths that name no user are the operator's, but for these; docs/reference/routes.md has the roles of every route.
-PUBLIC = ["/docs", "/healthz", "/llms.txt", "/openapi.json", "/readyz", "/sign-in", "/static/{file}"]
+PUBLIC = ["/docs", "/healthz", "/language", "/llms.txt", "/openapi.json", "/readyz", "/sign-in", "/static/{file}"]
 FOR_EVERY_KEY = ["/", "/mcp", "/sign-out", "/v1/jobs/{job_id}", "/v1/whoami"]
 FOR_CHAT = [
     "/v1/chat/completions",

@@ -28,6 +28,7 @@ ALONE = {
     "ledger_key": "one = 1",
     "erasure": "id = :id",
     "rate_limit": "id = :id",
+    "call_time": "call = :call",
     "allowance": "org = :org",
 }  # cut by their own keys
 EVERYWHERE = {table.name for table in tables()} - CUT - ALONE.keys()
@@ -59,6 +60,7 @@ FANS_OUT = {
     "users": OPERATORS,
     "users_after": OPERATORS,
     "users_matching": OPERATORS,
+    "users_sorted": OPERATORS,
     "facts_containing": "operators: the palette; a bounded number of users at a time",
     "conversations_containing": "operators: the palette; a bounded number of users at a time",
     "rows_per_table": OPERATORS,

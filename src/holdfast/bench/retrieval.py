@@ -28,7 +28,7 @@ from ..config import Config
 from ..embed.protocol import Embedder
 from ..errors import Conflict
 from ..memory import Memory
-from ..recall.search import REST
+from ..recall.rank import REST
 from ..text import dataclass
 from ..text.terms import terms
 from .datasets import Benchmark, ChatLine, Question, Sample

@@ -113,10 +113,12 @@ def file_defaults(file: SettingsFile, command: Any) -> dict[str, Any]:
     table = file.values.get(command.name, {}) if command.name in COMMAND_TABLES else {}
     if not isinstance(table, dict):
         raise ConfigError(f"{command.name} must be a table of options, [{command.name}] ({file.place(command.name)})")
-    for name in table:
-        if name not in own:
-            place = file.place(command.name, name)
-            raise ConfigError(f"[{command.name}] has no option {name!r} ({place}){did_you_mean(name, own)}")
+    places = {name: file.place(command.name, name) for name in table if name not in own}
+    if places:
+        rows = (
+            f"[{command.name}] has no option {name!r} ({at}){did_you_mean(name, own)}" for name, at in places.items()
+        )
+        raise ConfigError("\n".join(rows))
     return found | table
 
 

@@ -36,6 +36,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 # The hints of the library, in terms of commands.
 COMMAND_HINTS = {
+    "use memory.admin.prompts(…)": "add --for org or --for bot",
     "erase() first, or choose another user": "run `holdfast erase` first, or choose another --user",
     "facts() and history() list them": "`holdfast facts --ids` and `holdfast history --ids` list them",
     "forget(seq) works; or resume() first": "`holdfast forget --message NUMBER` works; or run `holdfast resume` first, "

@@ -41,6 +41,7 @@ from ..reports import (
     SubjectMerge,
     Usage,
     UserKey,
+    UserOrder,
 )
 from ..scope import checked_name
 from ..text.validate import MessageLike, checked_messages
@@ -1210,7 +1211,7 @@ class AsyncUser:
         return await self._wire.send(self._scope.call("GET", "/metrics", Metrics, query=query))
 
     async def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """Return events newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*: every change and `Config.read_log_share` of the reads."""
         query = {"cursor": before}
         return await self._wire.pages(self._scope.call("GET", "/audit", RAW, query=query), Event, limit)
 
@@ -1302,16 +1303,21 @@ class AsyncPrompts:
             self._scope.call("POST", f"/prompts/{part(str(name))}/drafts", PromptVersion, body=body)
         )
 
-    async def activate(self, name: str, version: int) -> PromptVersion:
+    async def activate(self, name: str, version: int, *, percent: int = 100) -> PromptVersion:
         """
         Use the text of a version, a draft or an older one, from now on: it becomes the newest version.
 
+        Args:
+            name: which prompt.
+            version: its number.
+            percent: of an org or a bot: for so many of 100 users first, and always for the same ones.
+
         Raises:
-            BadInput: there is no such prompt.
+            BadInput: there is no such prompt, or these are one user's own and *percent* is below 100.
             NotFound: there is no such version any more.
             Conflict: the user opted out.
         """
-        body = {"version": version}
+        body = {"version": version, "percent": percent}
         return await self._wire.send(
             self._scope.call("POST", f"/prompts/{part(str(name))}/activate", PromptVersion, body=body)
         )
@@ -1378,9 +1384,23 @@ class AsyncAdmin:
         """The API keys of those who ask over the network."""
         return AsyncApiKeys(self._wire)
 
-    async def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
-        """Return ``(org, user, bot)`` of every user with a memory whose key holds *matching*, by key; for operators."""
-        query: dict[str, Any] = {"matching": matching} if matching else {}
+    async def users(
+        self,
+        *,
+        limit: int = 1000,
+        after: UserKey | None = None,
+        matching: str = "",
+        sort: UserOrder = "name",
+        skip: int = 0,
+        org: str | None = None,
+    ) -> list[UserKey]:
+        """
+        Return ``(org, user, bot)`` of users with a memory, for operators; see `holdfast.Admin.users`.
+
+        In another order than by name at most 1,000 come at once; *skip* goes on.
+        """
+        wanted = {"matching": matching, "sort": sort, "skip": skip, "org": org}
+        query: dict[str, Any] = {name: value for name, value in wanted.items() if value not in ("", "name", 0, None)}
         query |= {} if after is None else {"after": list(after)}
         found = await self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]

@@ -41,6 +41,7 @@ from ..reports import (
     SubjectMerge,
     Usage,
     UserKey,
+    UserOrder,
 )
 from ..scope import checked_name
 from ..text.validate import MessageLike, checked_messages
@@ -1200,7 +1201,7 @@ class User:
         return self._wire.send(self._scope.call("GET", "/metrics", Metrics, query=query))
 
     def audit(self, *, before: int | None = None, limit: int = 100) -> list[Event]:
-        """Return events newest first: at most *limit*, below number *before*."""
+        """Return events newest first: at most *limit*, below number *before*: every change and `Config.read_log_share` of the reads."""
         query = {"cursor": before}
         return self._wire.pages(self._scope.call("GET", "/audit", RAW, query=query), Event, limit)
 
@@ -1288,16 +1289,21 @@ class Prompts:
         body = {"text": text}
         return self._wire.send(self._scope.call("POST", f"/prompts/{part(str(name))}/drafts", PromptVersion, body=body))
 
-    def activate(self, name: str, version: int) -> PromptVersion:
+    def activate(self, name: str, version: int, *, percent: int = 100) -> PromptVersion:
         """
         Use the text of a version, a draft or an older one, from now on: it becomes the newest version.
 
+        Args:
+            name: which prompt.
+            version: its number.
+            percent: of an org or a bot: for so many of 100 users first, and always for the same ones.
+
         Raises:
-            BadInput: there is no such prompt.
+            BadInput: there is no such prompt, or these are one user's own and *percent* is below 100.
             NotFound: there is no such version any more.
             Conflict: the user opted out.
         """
-        body = {"version": version}
+        body = {"version": version, "percent": percent}
         return self._wire.send(
             self._scope.call("POST", f"/prompts/{part(str(name))}/activate", PromptVersion, body=body)
         )
@@ -1360,9 +1366,23 @@ class Admin:
         """The API keys of those who ask over the network."""
         return ApiKeys(self._wire)
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
-        """Return ``(org, user, bot)`` of every user with a memory whose key holds *matching*, by key; for operators."""
-        query: dict[str, Any] = {"matching": matching} if matching else {}
+    def users(
+        self,
+        *,
+        limit: int = 1000,
+        after: UserKey | None = None,
+        matching: str = "",
+        sort: UserOrder = "name",
+        skip: int = 0,
+        org: str | None = None,
+    ) -> list[UserKey]:
+        """
+        Return ``(org, user, bot)`` of users with a memory, for operators; see `holdfast.Admin.users`.
+
+        In another order than by name at most 1,000 come at once; *skip* goes on.
+        """
+        wanted = {"matching": matching, "sort": sort, "skip": skip, "org": org}
+        query: dict[str, Any] = {name: value for name, value in wanted.items() if value not in ("", "name", 0, None)}
         query |= {} if after is None else {"after": list(after)}
         found = self._wire.pages(Call("GET", "/v1/users", RAW, query=query), RAW, limit)
         return [(one["org"], one["user"], one["bot"]) for one in found]

@@ -51,7 +51,7 @@ from .material import (
     short_digest,
     summary_item,
 )
-from .passages import NO_ROOM, NOTHING_FOUND, asks_memory, choose_passages
+from .passages import NO_ROOM, NOTHING_FOUND, Recalled, asks_memory, choose_passages, said_by_another
 from .result import Context, ContextSource, LeftOut, Reason
 from .turns import (
     QUERY_SEQ,
@@ -244,21 +244,13 @@ class Layered:
         left = room - message_cost(stable) - verbatim.tokens
         known = {item.source.id for part in stable for item in part.items if item.source.kind == "fact"}
         lines = [item for part in stable for item in part.items]
-        recalled = choose_passages(story, lines, left, meter, frame_cost("recalled", meter))
+        recalled, found = _recalled_part(story, lines, left, meter)
         left_out = list_left_out(story)
         missing = len(material.facts) - (len(facts.items) if facts in stable else 0)
         if missing:
             left_out.append(LeftOut("facts", missing, NO_ROOM_FOR_FACTS))
         if recalled.missed:
             left_out.append(LeftOut("recalled", recalled.missed, NO_ROOM))
-        found = build_part("recalled", recalled.items, meter)
-        if (
-            material.searched
-            and not material.hits
-            and asks_memory(story.asked)
-            and left >= meter.line(NOTHING_FOUND) + MESSAGE_OVERHEAD_TOKENS
-        ):
-            found = Part("recalled", (), meter.line(NOTHING_FOUND), NOTHING_FOUND)
         passed = [*recalled.left_out, *_passed_over(material, known)]
         stable = self._arranged(stable, material, meter)
         return Layout(stable, found, verbatim.turns, tuple(left_out), passed_over=tuple(passed))
@@ -405,6 +397,19 @@ def build_part(name: str, items: Sequence[Item], meter: TokenMeter, preamble: st
     return Part(name, tuple(items), tokens, preamble)
 
 
+def _recalled_part(story: Narrative, lines: Sequence[Item], room: int, meter: TokenMeter) -> tuple[Recalled, Part]:
+    """Choose what is recalled beside *lines* and build its section; of a question to memory that finds nothing, it says so."""
+    hits = story.material.hits
+    another = said_by_another(hits)
+    preamble = f"{PREAMBLES['recalled']} {another}" if another else ""
+    recalled = choose_passages(story, lines, room, meter, frame_cost("recalled", meter, preamble))
+    silent = story.material.searched and not hits and asks_memory(story.asked)
+    if silent and room >= meter.line(NOTHING_FOUND) + MESSAGE_OVERHEAD_TOKENS:
+        return recalled, Part("recalled", (), meter.line(NOTHING_FOUND), NOTHING_FOUND)
+    shown = {item.source.id for item in recalled.items}
+    return recalled, build_part("recalled", recalled.items, meter, preamble if another and hits[0].id in shown else "")
+
+
 def earlier_part(earlier: Sequence[Summary], room: int, meter: TokenMeter) -> Part:
     """Build the section of earlier conversations: the newest that fit, in brief where they do not fit in full, oldest first."""
     room -= MESSAGE_OVERHEAD_TOKENS + frame_cost("earlier", meter)
@@ -413,7 +418,7 @@ def earlier_part(earlier: Sequence[Summary], room: int, meter: TokenMeter) -> Pa
     for summary in earlier:
         if room < LINE_TOKENS or misses >= MISSES:
             break
-        for item in (earlier_item(summary), earlier_brief_item(summary)):
+        for item in (make(summary) for make in (earlier_item, earlier_brief_item)):
             if meter.line(item.line) <= room:
                 chosen.append((summary, item))
                 room -= meter.line(item.line)
@@ -495,6 +500,42 @@ def _fact_order(fact: Fact) -> tuple[int, bool, bool, int, int, float, float, st
 
 
 LAYERED = Layered()
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The layered strategy for a conversation as it was before message *stop*."""
+
+    stop: int
+
+    @property
+    def name(self) -> str:
+        """See `Strategy.name`."""
+        return "until"
+
+    @property
+    def memory_role(self) -> Literal["user", "system", "developer"]:
+        """See `Strategy.memory_role`."""
+        return LAYERED.memory_role
+
+    @property
+    def recalls(self) -> bool:
+        """See `Strategy.recalls`."""
+        return True
+
+    def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
+        """See `Strategy.first_wanted`."""
+        before = [summary for summary in summaries if summary.end_seq < self.stop]
+        return LAYERED.first_wanted(before, min(total, self.stop - 1), recent_messages, budget_tokens)
+
+    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
+        """See `Strategy.wanted_summaries`."""
+        before = [summary for summary in summaries if summary.end_seq < self.stop]
+        return LAYERED.wanted_summaries(before, recent_messages)
+
+    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
+        """See `Strategy.lay_out`."""
+        return LAYERED.lay_out(material.until(self.stop), room, recent_messages, meter)
 
 
 def assemble(
@@ -596,8 +637,10 @@ def _part_section(part: Part, overhead: int, stable: bool) -> Section:
 
 def _message_line(message: Any) -> str:
     speaker = f"{message['role']} {message['name']}" if "name" in message else message["role"]
-    calls = "".join(f" calls {render_line(call['function']['name'])}" for call in message.get("tool_calls", ()))
-    return f"{speaker}: {render_line(message['content'] or '')}{calls}"
+    line = f"{speaker}: {render_line(message['content'] or '')}"
+    for call in message.get("tool_calls", ()):
+        line += f" calls {render_line(call['function']['name'])}"
+    return line
 
 
 def _sources(layout: Layout, conversation: str) -> tuple[ContextSource, ...]:

@@ -18,6 +18,7 @@ from .result import ContextSource
 
 DEFAULT_INSTRUCTION = "Use it naturally and do not recite it."
 Roll = Callable[[Sequence[Summary], Sequence[Message]], tuple[str, str]]
+Beside = Callable[[Sequence[Hit]], Mapping[TurnKey, Hit]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Material:
     ``subject``: what the conversation is about; hits may come from conversations about others.
     ``user_name``: what the user's turns are signed with, if all with the same.  ``instruction``: how the model should use facts.
     ``over``: plans of which the dates are over; they are not shown.
-    ``beside``: the turns before and after the best hits, of the same session.  ``quoted``: for messages of which every
+    ``beside`` finds the turns before and after some of the hits, of the same session.  ``quoted``: for messages of which every
     word is the quote of a fact, the ids of those facts.  ``searched``: whether the memory was looked at for the question.
 
     ``earlier``: summaries of the user's other conversations about the same subject, newest first; without an id where
@@ -63,7 +64,7 @@ class Material:
     user_name: str = ""
     instruction: str = DEFAULT_INSTRUCTION
     over: Sequence[Fact] = ()
-    beside: Mapping[TurnKey, Hit] = field(default_factory=dict)
+    beside: Beside = lambda hits: {}
     quoted: Mapping[TurnKey, Sequence[str]] = field(default_factory=dict)
     searched: bool = True
     earlier: Sequence[Summary] = ()
@@ -88,7 +89,7 @@ class Material:
             messages=[message for message in self.messages if message.seq < stop],
             summaries=[summary for summary in self.summaries if summary.end_seq < stop],
             hits=[hit for hit in self.hits if not (hit.kind == "message" and after(hit))],
-            beside={key: hit for key, hit in self.beside.items() if not after(hit)},
+            beside=lambda hits: {key: hit for key, hit in self.beside(hits).items() if not after(hit)},
             total_messages=min(self.total_messages, stop - 1),
             messages_from=min(self.messages_from, stop),
             opening=[message for message in self.opening if message.seq < stop],
@@ -270,11 +271,11 @@ def _earlier(summary: Summary, text: str, *, brief: bool = False) -> Item:
     return Item(render_line(dated), source, "an earlier conversation", brief=brief, why="tells an earlier conversation")
 
 
-def hit_item(hit: Hit, replaced_by: str | None) -> Item:
-    """Render a recalled item, with its day and speaker, and with what replaced it meanwhile."""
+def hit_item(hit: Hit, replaced_by: str | None, most: int = MAX_RECALLED_CHARS) -> Item:
+    """Render a recalled item with *most* characters of its text, its day and speaker, and what replaced it meanwhile."""
     text = hit.text
-    if len(text) > MAX_RECALLED_CHARS:
-        text = f"{text[:MAX_RECALLED_CHARS]} […{len(text) - MAX_RECALLED_CHARS} characters left out…]"
+    if len(text) > most:
+        text = f"{text[:most]} […{len(text) - most} characters left out…]"
     head = [hit.at.date().isoformat()] if hit.at and hit.kind != "fact" else []
     head += [hit.speaker] if hit.speaker and hit.kind == "message" else []
     head += ["earlier conversation"] if hit.kind == "summary" else []
@@ -285,7 +286,8 @@ def hit_item(hit: Hit, replaced_by: str | None) -> Item:
     if hit.kind != "message" or not hit.at or not hit.speaker:
         return Item(render_line(said + note), source)
     day = (hit.subject, hit.conversation, head[0])
-    return Item(render_line(said + note), source, day=day, undated=render_line(f"{hit.speaker}: {text}{note}"))
+    line = render_line(said + note)
+    return Item(line, source, day=day, undated=f'"{line[len(head[0]) + 2 :]}')  # the quote, the day and a space
 
 
 T = TypeVar("T")

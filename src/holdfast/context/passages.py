@@ -1,8 +1,8 @@
 """
 The passages that a context recalls: the best hits that are not shown anyway, with what they answer.  Pure.
 
-A reply is often nothing without its question ("I got it as a gift"), so the question comes with it.  Hits are chosen
-best first until the room is full; what is left over goes to the turns beside the best ones.  They are shown in the order in
+A reply is often nothing without its question ("I got it as a gift"), so the question comes with the best ones.  Hits are
+chosen best first until the room is full; what is left over goes to the turns beside the best ones.  They are shown in the order in
 which they were said, so that of two values the later one comes last.
 """
 
@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 
 from ..text import dataclass, expression
+from ..text.render import render_line
 from ..text.sentences import split_sentences
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
+from ..text.validate import ROLES
 from ..types import Hit, TurnKey
-from .material import LINE_TOKENS, MISSES, Item, Material, TokenMeter, hit_item, turn_key
+from .material import LINE_TOKENS, MAX_RECALLED_CHARS, MISSES, Item, Material, TokenMeter, hit_item, turn_key
 from .result import Reason
-from .turns import Narrative
+from .turns import MAX_NAME_CHARS, Narrative
 
 MAX_QUESTION_CHARS = 240  # of a turn that ends in a question, its last sentences say what is asked
-BESIDE = 3  # so many of the best hits may be shown with the turns beside them,
-BEFORE_NEIGHBORS = 11  # once the ten best are shown,
+ANSWERS = 10  # so many of the best hits come with the question that they answer; behind them another hit is worth more
+MAX_BEHIND_CHARS = 240  # of a long turn behind them the beginning is shown: the rest takes the room of another
+BESIDE = 3  # so many of the best hits may be shown with the turns beside them, in the room that the hits leave,
 MAX_NEIGHBOR_CHARS = 400  # unless such a turn is a long one
 _QUESTION = expression(r"[?？؟][\"'”’»)\]*_\s]*\Z")
 _LETTERS = expression(r"[\W_]+")
@@ -40,6 +43,7 @@ LEAST_TOLD_CHARS = (
     24  # shorter words are also said by accident: they count as told by the summary of their own message alone
 )
 NO_ROOM = "no room in the budget"
+SAID_BY_ANOTHER = "The closest match was said by {}, not by {}."
 NOTHING_FOUND = "Nothing more about this was found in earlier messages."
 # A question about what was said, or about the user's own life, in the languages that the rules read.
 _ASKS_MEMORY = expression(
@@ -93,6 +97,7 @@ class _Choice:
     """The passages chosen so far, and what is left of the room."""
 
     material: Material
+    beside: Mapping[TurnKey, Hit]
     meter: TokenMeter
     room: int
     hidden: Collection[TurnKey]
@@ -123,7 +128,7 @@ class _Choice:
 
     def question_of(self, hit: Hit) -> Hit | None:
         """Return the question of another speaker that *hit* follows, unless it is shown already."""
-        before = self.material.beside.get(_neighbor(hit, -1)) if hit.kind == "message" else None
+        before = self.beside.get(_neighbor(hit, -1)) if hit.kind == "message" else None
         if before is None or before.speaker == hit.speaker or not _QUESTION.search(before.text):
             return None
         return None if self.has(turn_key(before)) else before
@@ -135,6 +140,21 @@ def asks_memory(question: str) -> bool:
     return bool(_ASKS.search(text) and _ASKS_MEMORY.search(text))
 
 
+def said_by_another(hits: Sequence[Hit]) -> str:
+    """
+    Return whose the best turn is, where a question is about one participant and the best turn is another's; else nothing.
+
+    The turns of whom a question is about are preferred by far, so nothing that they said is as close to it.
+    """
+    best = next(iter(hits), None)
+    if best is None or best.kind != "message" or "speaker" in best.parts or best.speaker in ROLES:
+        return ""
+    asked = next((hit.speaker for hit in hits if hit.kind == "message" and "speaker" in hit.parts), "")
+    if not asked or asked in ROLES or asked == best.speaker:
+        return ""
+    return SAID_BY_ANOTHER.format(*(render_line(name[:MAX_NAME_CHARS]) for name in (best.speaker, asked)))
+
+
 def choose_passages(story: Narrative, shown: Sequence[Item], room: int, meter: TokenMeter, frame: int) -> Recalled:
     """
     Choose from the hits of *story* what fits into *room*.
@@ -143,17 +163,16 @@ def choose_passages(story: Narrative, shown: Sequence[Item], room: int, meter: T
     """
     material, left = story.material, dict[TurnKey, Reason]()
     told = _told_by(shown) if material.hits else []
-    wanted = _wanted(story, shown, told, left)
-    verbatim = {seq for turn in story.verbatim.turns for seq in turn.seqs}
+    verbatim = story.verbatim_seqs
+    wanted = _wanted(story, shown, told, verbatim, left)
+    beside = material.beside([hit for hit, _ in wanted[:ANSWERS]])
     here = (material.subject, material.conversation)
-    hidden = {
-        key for key, one in material.beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim
-    }
-    choice = _Choice(material, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden, told)
+    hidden = {key for key, one in beside.items() if (one.subject or here[0], key[1]) == here and key[2] in verbatim}
+    noted = {key: one.replaced_by for key, one in beside.items() if one.replaced_by}
+    material = replace(material, notes={**material.notes, **noted}) if noted else material
+    choice = _Choice(material, beside, meter, room - MESSAGE_OVERHEAD_TOKENS - frame, hidden, told)
     misses = 0
     for rank, (hit, item) in enumerate(wanted, 1):
-        if rank == BEFORE_NEIGHBORS:
-            _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
         if choice.has(turn_key(hit)):  # came along with its reply
             continue
         if misses >= MISSES or choice.room < LINE_TOKENS or not choice.fits(item):
@@ -161,13 +180,13 @@ def choose_passages(story: Narrative, shown: Sequence[Item], room: int, meter: T
             left[turn_key(hit)] = _left(hit, NO_ROOM)
             continue
         misses = 0
-        question = choice.question_of(hit)
+        question = choice.question_of(hit) if rank <= ANSWERS else None
         asked = None if question is None else _question_item(question)
         if question is not None and asked is not None and choice.fits(asked, item):
             choice.add(question, asked)
         choice.add(hit, item.because(_match(rank, hit)))
-    if len(wanted) < BEFORE_NEIGHBORS:
-        _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
+    _show_whole(choice, [hit for hit, _ in wanted[ANSWERS:]])
+    _add_neighbors(choice, [hit for hit, _ in wanted[:BESIDE]])
     passed = [reason for key, reason in left.items() if key not in choice.chosen]  # not what came along with another
     return Recalled(_in_order(choice.chosen.values()), sum(one.why == NO_ROOM for one in passed), tuple(passed))
 
@@ -182,7 +201,11 @@ def _told_by(shown: Sequence[Item]) -> list[_Told]:
 
 
 def _wanted(
-    story: Narrative, shown: Sequence[Item], told: Sequence[_Told], left: dict[TurnKey, Reason]
+    story: Narrative,
+    shown: Sequence[Item],
+    told: Sequence[_Told],
+    verbatim: Collection[int],
+    left: dict[TurnKey, Reason],
 ) -> list[tuple[Hit, Item]]:
     """Return the hits that may be shown, best first, at most the limit; *left* takes the others with the reason."""
     material, found = story.material, list[tuple[Hit, Item]]()
@@ -194,13 +217,14 @@ def _wanted(
         if key in seen:
             continue
         seen.add(key)
-        reason, item = story.shown_anyway(hit, facts), None
+        reason, item = story.shown_anyway(hit, facts, verbatim), None
         if not reason:
             words = _folded(hit.text)
             reason = _repeated(hit, words, asked, facts, told, material)
             reason = reason or ("the same words are shown already" if words in said else "")
         if not reason:
-            item = hit_item(hit, material.notes.get(key) if hit.kind == "message" else None)
+            most = MAX_RECALLED_CHARS if len(found) < ANSWERS else MAX_BEHIND_CHARS
+            item = hit_item(hit, material.notes.get(key) if hit.kind == "message" else None, most)
             reason = "the same words are shown already" if item.line in lines else ""
         if not reason and len(found) == material.recall_limit:
             reason = f"no more than {material.recall_limit:,} are recalled"
@@ -245,11 +269,26 @@ def _question_item(before: Hit) -> Item | None:
     return hit_item(shown, None).because("the question that the next turn answers")
 
 
+def _show_whole(choice: _Choice, behind: Sequence[Hit]) -> None:
+    """Spend what is left on the rest of the turns of which the beginning is shown, best first."""
+    for hit in behind:
+        if len(hit.text) <= MAX_BEHIND_CHARS or turn_key(hit) not in choice.chosen:
+            continue
+        shown = choice.chosen[turn_key(hit)][1]
+        note = choice.material.notes.get(turn_key(hit)) if hit.kind == "message" else None
+        whole = hit_item(hit, note).because(shown.why)
+        longer = ((whole.line, shown.line), (whole.undated or whole.line, shown.undated or shown.line))
+        price = max(choice.meter.line(now) - choice.meter.line(before) for now, before in longer)
+        if price <= choice.room:
+            choice.room -= price
+            choice.chosen[turn_key(hit)] = (hit, whole)
+
+
 def _add_neighbors(choice: _Choice, best: Sequence[Hit]) -> None:
     """Spend what is left on the turns before and after the *best* hits."""
     for step in (1, -1):
         for hit in best:
-            beside = choice.material.beside.get(_neighbor(hit, step)) if hit.kind == "message" else None
+            beside = choice.beside.get(_neighbor(hit, step)) if hit.kind == "message" else None
             if beside is None or len(beside.text) > MAX_NEIGHBOR_CHARS:
                 continue
             if choice.has(turn_key(beside)) or turn_key(hit) not in choice.chosen:
@@ -290,7 +329,7 @@ def _neighbor(hit: Hit, step: int) -> TurnKey:
 
 
 def _match(rank: int, hit: Hit) -> str:
-    return f"match {rank}, score {hit.score:.1f}"
+    return f"match {rank}, relevance {hit.relevance:.2f}"
 
 
 def _left(hit: Hit, reason: str) -> Reason:

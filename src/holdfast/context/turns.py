@@ -338,13 +338,20 @@ class Narrative:
         return self.material.query or last
 
     @property
+    def verbatim_seqs(self) -> frozenset[int]:
+        """The numbers of the messages that are shown verbatim."""
+        return frozenset(seq for turn in self.verbatim.turns for seq in turn.seqs)
+
+    @property
     def verbatim_ranges(self) -> list[Range]:
         """Stored messages that are shown verbatim."""
         return ranges(seq for turn in self.verbatim.turns for seq in turn.seqs if seq != QUERY_SEQ)
 
-    def shown_anyway(self, hit: Hit, facts: Collection[str]) -> str:
+    def shown_anyway(self, hit: Hit, facts: Collection[str], verbatim: Collection[int]) -> str:
         """
-        Why the context holds *hit* already, *facts* being the ids of the facts that it shows; empty when it does not.
+        Why the context holds *hit* already; empty when it does not.
+
+        *facts* are the ids of the facts that it shows, *verbatim* the messages.
 
         A summary is recalled only where nothing of its range is shown.
         """
@@ -356,7 +363,7 @@ class Narrative:
         ):
             return ""
         if hit.kind == "message":
-            return "it is among the last messages" if any(hit.seq in t.seqs for t in self.verbatim.turns) else ""
+            return "it is among the last messages" if hit.seq in verbatim else ""
         own = next((s for s in self.material.summaries if s.id == hit.id), None)
         start, end = (own.start_seq, own.end_seq) if own else (hit.seq, hit.seq)
         shown = [*self.verbatim_ranges, *((s.start_seq, s.end_seq) for s in self.told)]

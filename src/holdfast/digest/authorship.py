@@ -311,10 +311,18 @@ def _blocks(text: str, start: int = 0) -> Iterator[list[TextLine]]:
         yield lines
 
 
-def _data(text: str) -> Iterator[Span]:
+def _data(text: str) -> Iterable[Span]:
     """Find JSON, tables of values and subtitles that the writer does not say to be about himself."""
-    if cue("claims").search(text):
-        return
+    return _unclaimed(text, _tables(text))
+
+
+def _unclaimed(text: str, found: Iterable[Span]) -> Iterable[Span]:
+    """Return what was *found*, unless the writer says to be whom it is about; most texts hold nothing to ask about."""
+    spans = list(found)
+    return [] if spans and cue("claims").search(text) else spans
+
+
+def _tables(text: str) -> Iterator[Span]:
     for lines in _blocks(text):
         json = [line for line in lines if _JSON_LINE.match(line.head)]
         if json:
@@ -395,10 +403,12 @@ def _spoken_dashes(text: str) -> Iterator[Span]:
             yield stars.start, lines[-1].end
 
 
-def _forms(text: str) -> Iterator[Span]:
+def _forms(text: str) -> Iterable[Span]:
     """Find lists of labels and values that are about a third person by a label of theirs ("Patient: …")."""
-    if cue("claims").search(text):
-        return
+    return _unclaimed(text, _fields(text))
+
+
+def _fields(text: str) -> Iterator[Span]:
     for lines in _blocks(text):
         fields = [line for line in lines if (label := LABEL.match(line.text)) and line.text[label.end() :].strip()]
         labels = [LABEL.match(line.text) for line in fields]
@@ -504,6 +514,8 @@ def _introduced(text: str) -> Iterator[Span]:
         before = text[max(0, found.start() - _CLAUSE_CHARS) : found.start()]
         clause = _OPEN_BRACKET.split(_CLAUSE_START.split(before)[-1])[-1].strip(" \t*_#>-")
         kind = _introduction(clause)
+        if not kind and cue("one_person").search(clause) and _SAYS_I.match(text, found.end()):
+            kind = REPORTED  # "my sister: I hate eggs"
         if not kind:
             continue
         start = found.end() + len(text[found.end() :]) - len(text[found.end() :].lstrip())
@@ -537,6 +549,10 @@ def _end_of_report(text: str, start: int) -> int:
     )
 
 
+_SAYS_I = expression(
+    r"\W*(?:(?:no|yes|oh|well|sorry|nein|ja|non|oui),? )?(?:i|im|i[’'](?:m|ve|d|ll)|ive|my|we|we[’']\w+|ich|je|j[’']\w+)\b",
+    re.IGNORECASE,
+)
 _TOLD_ABOUT = expression(r"\b(wrote|writes|said|says|told|noted|posted) (?:\w+ )?about (?:me|us)\b", re.IGNORECASE)
 
 
@@ -623,9 +639,23 @@ _FOLLOWING = expression(
 
 
 def _following(text: str) -> Iterator[Span]:
-    found = _FOLLOWING.search(text)
-    if found and not text.startswith(BLANK, found.end()):
-        yield found.end(), _end_of_text(text, found.end(), same_line=True)
+    for regex in (_FOLLOWING, _ON_BEHALF, _DISH):
+        found = regex.search(text)
+        if found and not text.startswith(BLANK, found.end()):
+            yield found.end(), _end_of_text(text, found.end(), same_line=True)
+
+
+# Who writes the profile of another gives it that one's "I": "a dating profile for my friend Oleg. I'm 38 …".
+_ON_BEHALF = expression(
+    r"\b(?:profiles?|bios?|biograph(?:y|ies)|cvs?|r[eé]sum[eé]s?|cover letters?|(?:self-)?introductions?|intros?|about me(?: section| page)?|personal statements?|(?:dating|partner|kontakt)?-?profil\w*|lebenslauf|anschreiben|perfil|presentaci[oó]n|profilo|presentazione|apresenta[cç][aã]o)"
+    r" (?:for|of|on behalf of|für|para|de|pour|per|do|da) (?:(?:my|our|mein\w*|unser\w*|mi|mon|ma|(?:il |la |o |a )?(?:mio|mia|meu|minha)) (?!own\b|application\b|job\b|work\b|school\b|new\b|company\b|business\b|website\b|blog\b|account\b|bewerbung\b|candidatur\w*)(?:[\w-]+ ){0,2}?[\w-]+|(?-i:[A-Z])\w+)(?<!\bme)(?<!['’]s)(?:,? \d+)?[.!?:;]+\s+(?=(?:i|i['’]?m|i['’]ve|my|name|hi|hey|ich|soy|tengo|vivo|mi|je|j['’]\w+|sono|ho|sou|tenho)\b)",
+    re.IGNORECASE,
+)
+# The recipe of another, under its name: "Grandma's chili".
+_DISH = expression(
+    r"^[ \t]*(?:[A-Za-z]+ ){0,2}[A-Za-z]+['’]s? (?:[A-Za-z-]+ ){0,3}(?:chili|stew|pie|soup|cakes?|bread|cookies|brownies|sauce|curry|lasagn[ae]|salad|pancakes|waffles|rag[uù]|bolognese|pasta|meatballs|casserole|dumplings|chicken|roast|jam|dip|gravy|stuffing|pudding|cheesecake|muffins|scones|goulash|risotto|paella|tacos|burgers|dressing|marinade|recipe|granola|chutney|pickles)[ \t]*:?\n+(?=[^\n]*\bI\b)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 _DIRECT = expression(
@@ -678,6 +708,8 @@ def _end_of_text(text: str, start: int, *, same_line: bool = False) -> int:
         short = len(text) - at <= _AFTERWORD_CHARS
         paragraph = text[at : min(lines[-1].end, at + 400)]
         if number:
+            if last and _IN_BRACKETS.fullmatch(paragraph):
+                return at
             if _turns_to_assistant(paragraph, last=last and short) or (
                 cue("aside").match(paragraph) and (last or closed or same_line)
             ):
@@ -688,6 +720,13 @@ def _end_of_text(text: str, start: int, *, same_line: bool = False) -> int:
                 return at if _SEPARATOR.match(first) else lines[-1].end
         closed = closed or any(cue("signoff").match(line.head) for line in lines[-3:] if number or len(lines) > 1)
     return len(text)
+
+
+# A last paragraph in brackets about oneself: "(I'm an English tutor in Krakow)".
+_IN_BRACKETS = expression(
+    r"\s*[(\[]\W*(?:(?:btw|fyi|note|ps|and|nb),? )?(?:i|i['’]?m|i['’]ve|my|we|we['’]re|our|ich|mein\w*|soy|yo|mi|je|j['’]\w+|moi|sono|io|ho|sou|eu)\b[^()\[\]]*[)\]][.!]?\s*",
+    re.IGNORECASE,
+)
 
 
 def _turns_to_assistant(paragraph: str, *, last: bool) -> bool:

@@ -25,7 +25,7 @@ from dataclasses import field
 
 from ..clock import to_ms
 from ..config import Config
-from ..text import dataclass
+from ..text import dataclass, expression
 from ..text.sentences import split_sentences, without_code
 from ..text.terms import count_tokens, language_of
 from ..types import Message
@@ -41,6 +41,8 @@ SILENCE_PART, END_PART = 2, 4
 LONG_SILENCE = 28
 # A courtesy has at most so many characters.
 COURTESY_CHARS = 80
+# What a courtesy does not hold: a number, or a name.
+_CONCRETE = expression(r"\d|(?<=[\w,;] )(?!I\b)[A-Z]")
 # A tool call that is not answered within this many other messages will not be answered.
 RESULT_PATIENCE_MESSAGES = 4
 
@@ -151,6 +153,11 @@ def _filled(messages: Sequence[Message], config: Config, first: bool | None = No
 def is_courtesy(text: str) -> bool:
     """Whether *text* only greets, thanks, agrees or says goodbye."""
     return _signs(text) <= {"empty", "farewell"}
+
+
+def is_small_talk(text: str) -> bool:
+    """Whether *text* only greets, asks how one is, thanks, or says goodbye, so that nothing in a memory answers it."""
+    return is_courtesy(text.replace("?", ".").replace("？", "。")) and not _CONCRETE.search(text)
 
 
 def is_farewell(text: str) -> bool:

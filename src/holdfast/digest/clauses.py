@@ -279,6 +279,7 @@ class ClauseReader:
         lasts = self._habit.search(said) or self._changes.search(said)
         time = "change" if predicate.tense == _PAST else "" if lasts or predicate.tense == _PERFECT else "plan"
         said = said[:1].upper() + said[1:].rstrip(" ,;:-")
+        said += ")" * (said.count("(") - said.count(")"))  # the closing one stands behind the clause
         return StatedClause(
             start, head_end, person, said + ("" if said.endswith((".", "!")) else "."), self._category(predicate), time
         )

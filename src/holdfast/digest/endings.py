@@ -24,19 +24,35 @@ from .grammar import (
     FALLBACK,
     MAX_TEXT_CHARS,
     SENTENCE,
+    ChangeSignal,
     PatternLanguage,
+    akin_expression,
+    change_signals,
+    cues,
     ending_cue,
     ending_expressions,
     event_expressions,
+    exclusive_words,
     kind_words,
     load_language,
+    renewal,
     same_words,
     value_expression,
 )
-from .mentions import subject_name
-from .new_values import Reading, Span, find_corrections, find_new_values
+from .mentions import is_said, subject_name
+from .new_values import (
+    Reading,
+    Span,
+    find_corrections,
+    find_new_numbers,
+    find_new_values,
+    is_of_other_sex,
+    is_told_of_another,
+    said_name,
+)
 from .rules import MAX_READ_CHARS
-from .second_look import OTHER, KnownValue, find_flaws
+from .second_look import NO_THING, OTHER, KnownValue, find_flaws
+from .slots import amounts_in_words
 
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 OTHERS = "others/*"  # in `ends` of an event: what the message before stated of somebody else
@@ -77,7 +93,8 @@ def find_endings(
     wanted = [
         one
         for one in believed
-        if (one.subject, one.category, one.value.casefold()) not in said
+        # who says that they speak a language may have ended learning it
+        if (one.key == "learning" or (one.subject, one.category, one.value.casefold()) not in said)
         and not (one.alone and (one.subject, one.category, "" if one.category == "dietary" else one.key) in replaced)
         and one.seq < message.seq
         and not (one.kind == "statement" and one.text in told)
@@ -106,13 +123,53 @@ def _found_in(
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
     by_label = _by_label(rules, wanted)
+    before = ""
     for span in split_pieces(text, MAX_TEXT_CHARS):
         reading = Reading(rules, message, _plain(rules, span.of(text)), span.start, others, by_label)
         ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
-        for candidate in (*_in_sentence(reading, wanted, just, stated), *ended):
+        known, latest = wanted, just
+        if before and _POINTS_BACK.search(reading.text) and (meant := _brought_up(before, wanted, message.seq - 1)):
+            known = [meant.get((*one.address, one.value), one) for one in wanted]
+            latest = list(meant.values())
+            reading = replace(reading, by_label=_by_label(rules, known))
+        before = reading.text
+        for candidate in (*_in_sentence(reading, known, latest, stated), *ended):
             what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
             found.setdefault(what, candidate)
-    return [one for one in found.values() if rules.code == FALLBACK or not _is_of_another(one, message, rules.code)]
+    return [
+        one
+        for one in found.values()
+        if not _is_stated_of_another(one, stated)
+        and (rules.code == FALLBACK or not _is_of_another(one, message, rules))
+    ]
+
+
+def _brought_up(before: str, wanted: Sequence[KnownValue], seq: int) -> dict[tuple[str, ...], KnownValue]:
+    """
+    Return the facts that the sentence before names, as just stated in message *seq*: "Poor Rex. We had to let him go."
+
+    None where it names two things, since "him" may be either.
+    """
+    named = [one for one in wanted if one.kind == "attribute" and any(_is_word_of(name, before) for name in one.names)]
+    if len({one.words.casefold() for one in named}) != 1:
+        return {}
+    return {(*one.address, one.value): replace(one, seq=seq) for one in named}
+
+
+def _is_word_of(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def _is_stated_of_another(new: Candidate, stated: Sequence[Candidate]) -> bool:
+    """Whether the words of a new value were read as another's: "my eldest is Tess, she's 9" is no age of Milo's."""
+    start, end = new.start, new.start + len(new.quote)
+    return new.op == "assert" and any(
+        (one.category, one.key) == (new.category, new.key)
+        and one.subject != new.subject
+        and one.start < end
+        and start < one.start + len(one.quote)
+        for one in stated
+    )
 
 
 def _plain(rules: PatternLanguage, sentence: str) -> str:
@@ -125,17 +182,26 @@ def _plain(rules: PatternLanguage, sentence: str) -> str:
     return sentence[: -len(last)] + tail.sub("", last, count=1) if tail and last else sentence
 
 
-def _is_of_another(candidate: Candidate, message: Message, code: str) -> bool:
+def _is_of_another(candidate: Candidate, message: Message, rules: PatternLanguage) -> bool:
     """Whether the words are about someone else: "my brother has moved away"; English says so in its expressions."""
-    if candidate.subject != SELF or candidate.category in ("family", "pets"):
+    if candidate.subject != SELF or candidate.category == "family" or candidate.key in ("is_pregnant", "due_date"):
         return False
-    doctor = ending_cue(code, "doctor") if candidate.category == "medication" else None
-    if doctor is not None and doctor.search(message.content):
+    sentence = _BREAK.split(message.content[: candidate.start + len(candidate.quote)])[-1]
+    cue, third = cues(rules), ending_cue(rules.code, "third")
+    last = max((found.start() for found in cue["writer"].finditer(sentence)), default=-1)
+    if candidate.category == "pets":  # "my parents have no dog any more", but "my dog died"
+        people = (found for found in cue["other"].finditer(sentence) if cue["person"].search(found.group()))
+        return any(found.start() > last for found in people)
+    trusted = ending_cue(rules.code, {"medication": "doctor", "allergy": "test"}.get(candidate.category, ""))
+    if trusted is not None and trusted.search(message.content):
         return False
-    flaws = find_flaws(candidate, message, code)
+    if third and any(found.end() > last for found in third.finditer(sentence)):
+        return True
+    flaws = find_flaws(candidate, message, rules.code)
     return bool(flaws) and all(flaw == OTHER for flaw in flaws)
 
 
+_BREAK = expression(r"[.!?。！？\n]\s*")
 _EACH = expression(
     r"\b(?:(?:every|each) ((?:mon|tues|wednes|thurs|fri|satur|sun)day)|((?:mon|tues|wednes|thurs|fri|satur|sun)day)s)\b"
 )
@@ -162,6 +228,7 @@ def _in_sentence(
         renewed = list(find_new_values(reading, rest, just))
         yield from renewed
         rest = [one for one in rest if one.address not in {(c.subject, c.category, c.key) for c in renewed}]
+        yield from find_new_numbers(reading, [*(one for one in rest if one.value[:1].isdigit()), *sentences])
     ended = [
         (one, span)
         for one in rest
@@ -171,9 +238,17 @@ def _in_sentence(
         (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
     ]
     ended += _with_the_animal(ended, rest)
+    ended += _with_the_partner(reading, ended, [*rest, *sentences])
     ended += _by_its_kin(reading, rest, stated)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
+    ended += [
+        (one, span)
+        for one, span in _by_signal(reading, [*rest, *sentences])
+        if all(one is not other for other, _ in ended)
+    ]
+    ended += [(one, span) for one, span in _by_its_opposite(reading, [*rest, *sentences]) if (one, span) not in ended]
+    yield from _fewer_pets(reading, ended, rest)
     for one, span in ended:
         if not _on_other_days(reading.text, one):
             yield reading.retract(span, one)
@@ -183,7 +258,7 @@ def _in_sentence(
 
 
 _LISTED = expression(
-    r"(?P<verb>(?:Has|Eats|Drinks|Likes|Loves|Uses|Takes|Speaks|Plays|Owns|Keeps|Grows|Is)) (?P<items>[^.;:]+)\."
+    r"(?P<verb>(?:Has|Eats|Drinks|Likes|Loves|Uses|Takes|Speaks|Plays|Owns|Keeps|Grows|Is|Subscribes to|Pays for|Watches|Collects|Teaches|Studies)) (?P<items>[^.;:]+)\."
 )
 _BETWEEN = expression(r",?\s+(?:and|or|plus)\s+|,\s*")
 _MOST_WORDS_OF_ITEM = 4
@@ -193,7 +268,7 @@ def _rest_of_list(one: KnownValue, text: str) -> str:
     """Return a statement without what a sentence ends of it: "Eats chicken and fish." when the eggs are gone."""
     listed = _LISTED.fullmatch(one.text)
     items = _BETWEEN.split(listed["items"]) if listed else []
-    gone = [item for item in items if any(_is_said(name, item) and _is_said(name, text) for name in one.names)]
+    gone = [item for item in items if any(is_said(name, item) and is_said(name, text) for name in one.names)]
     left = [item for item in items if item not in gone]
     if listed is None or not gone or not left or any(len(item.split()) > _MOST_WORDS_OF_ITEM for item in items):
         return ""
@@ -205,7 +280,7 @@ def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> li
     codes = [code] if code else likely_languages(content)
     known = [rules for rules in map(load_language, codes) if rules is not None and rules.ended][:2]
     if not code:
-        codes = [*(likely_languages(just[-1].text)[:1] if just else ()), FALLBACK]
+        codes = [*(likely_languages(just[-1].text)[:2] if just else ()), FALLBACK]
         known += [rules for rules in map(load_language, codes) if rules is not None and rules.ended]
     return list(dict.fromkeys(known))
 
@@ -214,9 +289,11 @@ def _named(reading: Reading, one: KnownValue) -> Span | None:
     """Return the words of a sentence that name a known value and end it."""
     lowered = reading.text.casefold()
     names = tuple(name for name in _own_names(reading.rules, one) if name.casefold().rstrip("s") in lowered)
-    names += tuple(form for name in (one.value, one.key) for form in reading.said.get(name.casefold(), ()))
+    names += tuple(form for name in (one.value, one.key, one.words) for form in reading.said.get(name.casefold(), ()))
     called = kind_words(reading.rules.code, one.key) if one.category == "medication" else ()
     called += same_words(reading.rules.code, one.words.casefold())
+    if one.category == "medication":
+        called += (said_name(reading, one).casefold(),)
     names += tuple(name for name in called if name in lowered)
     people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     people += same_words(reading.rules.code, one.subject)
@@ -234,10 +311,149 @@ def _named(reading: Reading, one: KnownValue) -> Span | None:
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
     category = {"does_not_eat": "uneaten", "avoids": "uneaten", "dislikes": "disliked"}.get(one.key, category)
-    takers = {other.subject for other in reading.by_label.get(f"takes {one.key}", ())}
-    alone = one.category == "medication" and one.subject != SELF and len(takers) == 1
+    takers = {other.subject for other in reading.by_label.get(_label_of(one), ())}
+    alone = one.category in ("medication", "allergy") and one.subject != SELF and len(takers) == 1
     expressions = ending_expressions(reading.rules.code, category, one.subject, value, people, alone=alone)
     return _ending(reading, one, expressions, value)
+
+
+def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the known values that a clause names beside words of change: "all my vinyl went to a charity shop"."""
+    text, code = reading.text, reading.rules.code
+    said = [(signal, found.span()) for signal in change_signals(code) for found in signal.words.finditer(text)]
+    unless = ending_cue(code, "unchanged")
+    if not said or (unless is not None and unless.search(text)):
+        return
+    for one in known:
+        kinds = _kinds_for_signals(code, one)
+        fitting = [(signal, span) for signal, span in said if signal.of & kinds]
+        if not fitting:
+            continue
+        names = (*_heads(one, known), *same_words(code, one.words.casefold()))
+        names += tuple(
+            form for name in (one.value, one.key, one.words) for form in reading.said.get(name.casefold(), ())
+        )
+        names = tuple(name for name in names if is_said(name, text) or (name.isalpha() and is_said(name[:4], text)))
+        place = akin_expression(names, reading.rules)
+        for named in place.finditer(text) if names else ():
+            span = next((span for signal, at in fitting if (span := _beside(reading, one, named, signal, at))), None)
+            # "signed off by the physio" is about the physio that is known
+            if (
+                span is not None
+                and one.subject == SELF
+                and _is_of_another_until(reading, place.sub(lambda name: " " * len(name[0]), text), span[1])
+            ):
+                continue
+            if span is not None and not _keeps(reading, one, value_expression(names, reading.rules)):
+                yield one, span
+                break
+
+
+def _by_its_opposite(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the known facts of which a sentence says what cannot be true with them: full time now, of a part-time job."""
+    changed = ending_cue(reading.rules.code, "changed")
+    unless = ending_cue(reading.rules.code, "unchanged")
+    if changed is None or not changed.search(reading.text) or (unless is not None and unless.search(reading.text)):
+        return
+    for about, sides in exclusive_words(reading.rules.code):
+        said = [(side, found) for side in sides if (found := side.search(reading.text)) is not None]
+        if len(said) != 1 or (about is not None and not about.search(reading.text)):
+            continue
+        side, found = said[0]
+        of_another = _is_of_another_until(reading, reading.text, found.end())
+        for one in known if reading.means(*found.span()) else ():
+            whole = one.text if one.kind == "statement" or not one.value else f"{one.text} {one.value}"
+            if of_another if one.subject == SELF else not _speaks_of(reading, one):
+                continue
+            if about is not None and not about.search(whole):
+                continue
+            if not side.search(whole) and any(other.search(whole) for other in sides if other is not side):
+                yield one, found.span()
+
+
+def _beside(reading: Reading, one: KnownValue, named: re.Match[str], signal: ChangeSignal, at: Span) -> Span | None:
+    """Return the words from a name to a signal, or from the signal to the name, when nothing between them parts the two."""
+    text, topic = reading.text, ending_cue(reading.rules.code, "topic")
+    span = min(named.start(), at[0]), max(named.end(), at[1])
+    other = ending_cue(reading.rules.code, "named_other")
+    if other and named[0][:1].islower() and " " not in named[0] and other.search(text[: named.start()]):
+        return None  # "I ran the Paris marathon"
+    if signal.first:
+        fits = signal.gap.fullmatch(text, at[1], named.start()) is not None and reading.is_whole(one, named)
+        fits = fits and (one.subject == SELF or _speaks_of(reading, one))
+    else:
+        whole = re.compile(rf"(?P<it>{re.escape(named[0])}).+", re.DOTALL).match(text, named.start())
+        fits = signal.gap.fullmatch(text, named.end(), at[0]) is not None
+        fits = fits and (topic is None or topic.search(text[: named.start()]) is not None)
+        fits = fits and whole is not None and reading.is_whole(one, whole)
+        fits = fits and (one.subject == SELF or _speaks_of(reading, one))
+    return span if fits and reading.means(*span) else None
+
+
+def _is_of_another_until(reading: Reading, text: str, end: int) -> bool:
+    return is_told_of_another(replace(reading, text=text[:end]))
+
+
+def _speaks_of(reading: Reading, one: KnownValue) -> bool:
+    """Whether a sentence names the one that a known value is about."""
+    people = (one.subject, *one.names, *(name for name, subject in reading.others.items() if subject == one.subject))
+    return any(_is_word_of(name, reading.text) for name in people)
+
+
+_NOT_HELD = expression(
+    r"\b(?:not|never|no|allerg\w+|hates|dislikes|wants|wishes|would|could|used to|was|were|had|did)\b|n't\b",
+    re.IGNORECASE,
+)
+_VERB = expression(r"(?:Is |Has been )?(?P<verb>[A-Za-z]{4,}?)(?:e?s|ing) (?P<rest>.*)")
+_PLAIN_VERBS = frozenset(
+    "take live work play make drive have keep need study mean feel look think know like love enjoy prefer speak own train learn".split()
+)
+
+
+def _kinds_for_signals(code: str, one: KnownValue) -> frozenset[str]:
+    """Return the kinds by which a signal may end a known value; none for what no everyday word of change may end."""
+    if one.kind == "statement":
+        if one.category == "history" or _NOT_HELD.search(one.text):
+            return frozenset()
+        return frozenset(("statement",)) | _addresses_of(code, one.text)
+    return frozenset((one.category, f"{one.category}/{one.key}")) if one.value != "false" else frozenset()
+
+
+def _heads(one: KnownValue, known: Sequence[KnownValue]) -> tuple[str, ...]:
+    """Return the names of a known value, and words of it that no other known value has: "vinyl" of "vinyl records"."""
+    found = one.value.split() if one.kind == "attribute" and one.category in _HEADED else []
+    if one.category == "medication":
+        found = one.words.split()
+    if one.kind == "statement" and (doing := _VERB.match(one.text)) and doing["verb"].lower() not in _PLAIN_VERBS:
+        found = [doing["verb"]]
+    if one.category == "goal" or one.category == "plan":
+        found = [word for word in found if word[:1].isupper()]
+    alone = [
+        word
+        for word in found
+        if len(word) >= _LEAST_CHARS + 1
+        and word.isalpha()
+        and word.casefold() not in NO_THING
+        and not any(other.address != one.address and is_said(word, f"{other.value} {other.text}") for other in known)
+    ]
+    return tuple(dict.fromkeys((*one.names, *alone)))
+
+
+_HEADED = frozenset(
+    (
+        "possession",
+        "tech",
+        "hobby",
+        "goal",
+        "plan",
+        "project",
+        "health",
+        "schedule",
+        "work",
+        "subscription",
+        "medication",
+    )
+)
 
 
 def _own_names(rules: PatternLanguage, one: KnownValue) -> tuple[str, ...]:
@@ -282,8 +498,16 @@ def _by_its_kind(
 def _by_its_kin(
     reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
 ) -> Iterator[tuple[KnownValue, Span]]:
-    """Yield the medicine in whose place a sentence puts another: of the same kind, or the only one."""
-    cue = ending_cue(reading.rules.code, "swapped")
+    """Yield the medicine in whose place a sentence puts another: of the same kind, or the only one; so with preferences."""
+    cue, lately = ending_cue(reading.rules.code, "swapped"), ending_cue(reading.rules.code, "lately")
+    for new in stated:
+        kind = new.value.rpartition(" ")[2].casefold()
+        if new.key != "prefers" or kind == new.value or not (lately and lately.search(reading.text)):
+            continue
+        for one in known:  # "I prefer aisle seats these days"
+            if (one.subject, one.key) == (new.subject, "prefers") and one.value.casefold().endswith(f" {kind}"):
+                if one.value.casefold() != new.value.casefold():
+                    yield one, (max(0, new.start - reading.offset), len(reading.text))
     for new in stated:
         start = new.start - reading.offset
         if new.category != "medication" or not 0 <= start < len(reading.text) or not (cue and cue.search(reading.text)):
@@ -331,24 +555,62 @@ def _with_the_animal(
             yield from ((other, span) for other in known if other.category == "pets" and other.value == kind)
 
 
+def _with_the_partner(
+    reading: Reading, ended: Sequence[tuple[KnownValue, Span]], known: Sequence[KnownValue]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield what was said of a partner with whom it is over; who marries a girlfriend goes on with her."""
+    parted = ending_cue(reading.rules.code, "parted")
+    for one, span in ended if parted is not None and parted.search(reading.text) else ():
+        if one.subject == SELF and one.category == "family" and one.key in _PARTNERS:
+            subjects = {one.key, subject_name(one.value)}
+            yield from ((other, span) for other in known if other.subject in subjects and other.category != "identity")
+
+
+def _fewer_pets(
+    reading: Reading, ended: Sequence[tuple[KnownValue, Span]], known: Sequence[KnownValue]
+) -> Iterator[Candidate]:
+    """Yield how many pets of a kind are left: one fewer after one died, or the number that "down to two cats" says."""
+    lost = [(one, span) for one, span in ended if (one.category, one.key) == ("pets", "pet_named")]
+    counts = [
+        one for one in known if one.category == "pets" and one.key.startswith("how_many_") and one.value.isdigit()
+    ]
+    species = _species(known)
+    for count in counts:
+        kind = count.key.removeprefix("how_many_").replace("_", " ")
+        one_of = re.escape(kind.removesuffix("s"))
+        left, span = int(count.value), (0, 0)
+        for pet, place in lost:
+            known_kind = species.get(subject_name(pet.value))
+            if known_kind == kind.removesuffix("s") or (known_kind is None and len(counts) == 1):
+                left, span = left - 1, place
+        if not lost:
+            told = next(_matches(reading, renewal(reading.rules.code, "count", one_of)), None)
+            said = told.groupdict().get("new") if told is not None else None
+            if told is not None:
+                span = told.span()
+                left = (
+                    left - 1
+                    if said is None
+                    else int(said)
+                    if said.isdigit()
+                    else max(amounts_in_words(said), default=left)
+                )
+        if 0 < left < int(count.value):
+            text = f"Has {left} {kind if left > 1 else kind.removesuffix('s')}."
+            yield reading.state(span, count, str(left), text if reading.rules.code == FALLBACK else "")
+
+
 def _by_event(
     reading: Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> Iterator[tuple[KnownValue, Span]]:
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
     last = max((one.seq for one in just if one.kind == "attribute"), default=0)
-    places = {id(one): place for place, one in enumerate(known)}
+    places = {id(one) for one in known}
     for number, event in enumerate(reading.rules.ended.get("event", ())):
-        alike = {id(one): one for label in event["ends"] for one in reading.by_label.get(label, ())}
-        own = [one for one in alike.values() if id(one) in places and _ends(reading.rules, event, one)]
+        own = [one for one in reading.by_label.get(f"event {number}", ()) if id(one) in places]
         if not own:
             continue
-        own.sort(key=lambda one: places[id(one)])
-        whose = {*event.get("named", ()), SENTENCE}
-        named = tuple(
-            sorted({name for one in own if {one.category, one.key, str(one.kind)} & whose for name in one.names})
-            if event.get("named")
-            else ()
-        )
+        named = _names_of_event(reading, event, own)
         if OTHERS in event["ends"]:
             subjects = {one.subject for one in own}
             named = tuple(sorted(name for name, subject in reading.others.items() if subject in subjects))
@@ -370,13 +632,46 @@ def _by_event(
                 for name, subject in reading.others.items()
                 if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)
             }
-            own = [one for one in own if one.subject in whom or (not whom and len({one.subject for one in own}) == 1)]
-        meant = [one for one in own if any(name.casefold() in words for name in one.names) or _relation(one, words)]
+            alone = not whom and len({one.subject for one in own}) == 1
+            own = [one for one in own if one.subject in whom or (alone and not is_of_other_sex(reading, one, words))]
+        meant = [
+            one
+            for one in own
+            if any(name.casefold() in words for name in _called(reading.rules.code, one)) or _relation(one, words)
+        ]
         people = {one.value.casefold() for one in meant}
-        own = [one for one in own if not meant or one in meant or one.value.casefold() in people | _STATUS]
+        own = [
+            one
+            for one in own
+            if not meant
+            or one in meant
+            or one.value == "false"
+            or one.value.casefold() in people | _STATUS
+            or _asks_for(one, people)
+        ]
         yield from ((one, span) for one in own if not _keeps(reading, one, value_expression(one.names, reading.rules)))
 
 
+def _asks_for(one: KnownValue, values: set[str]) -> bool:
+    """Whether a standing request says one of *values*: "always answer in bullet points"."""
+    return one.key == "standing_request" and any(value in one.value.casefold() for value in values)
+
+
+def _names_of_event(reading: Reading, event: Mapping[str, Any], own: Sequence[KnownValue]) -> tuple[str, ...]:
+    """Return the names that an event may say of the known values it ends."""
+    if not event.get("named"):
+        return ()
+    whose = {*event["named"], SENTENCE}
+    named = (one for one in own if {one.category, one.key, str(one.kind)} & whose)
+    return tuple(sorted({name for one in named for name in _called(reading.rules.code, one)}))
+
+
+def _called(code: str, one: KnownValue) -> tuple[str, ...]:
+    """Return the names of a known value, and the everyday words for them: "grandad" for "grandfather"."""
+    return (*one.names, *(same_words(code, one.words.casefold()) if one.category in ("family", "home") else ()))
+
+
+_POINTS_BACK = expression(r"\b(?:it|them|he|she|him|her)\b", re.IGNORECASE)
 _PRONOUN = expression(r"\b(?:it|that|them|this|he|she)\b", re.IGNORECASE)
 
 
@@ -386,13 +681,9 @@ def _means_another(reading: Reading, span: Span, recent: Sequence[KnownValue]) -
     pronouns = [found.start() for found in _PRONOUN.finditer(reading.text, *span)]
     before = reading.text[: pronouns[-1] if pronouns else span[1]]
     said = reading.message.content[: reading.offset] + before
-    if antecedent is None or any(_is_said(name, said) for one in recent for name in one.names):
+    if antecedent is None or any(is_said(name, said) for one in recent for name in one.names):
         return False
     return antecedent.search(said) is not None
-
-
-def _is_said(name: str, text: str) -> bool:
-    return name.casefold().removesuffix("s") in text.casefold()
 
 
 def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, list[KnownValue]]:
@@ -406,14 +697,29 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
             labels.add(f"{one.key}/{one.value.casefold()}")
         elif one.key == "works_as" or one.value.casefold() in ("unemployed", "jobless"):
             labels |= {"education/studies", "work/none"}
+        elif one.key in _UNEATEN:
+            labels.add(_uneaten(one))
+        elif one.category == "schedule":
+            labels |= _addresses_of(rules.code, one.text) & {"health/drinker"}
         labels.add("any/*")
         # events of the user end what is about the user, or the pregnancy of a partner
-        own = one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _PARTNERS)
+        own = one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _EXPECTING)
+        own = own or (one.kind == "statement" and one.text.startswith("Their "))
         if one.subject != SELF and one.category not in ("identity", "family"):
             found.setdefault(OTHERS, []).append(one)
-        for label in (*(labels if own else ()), f"takes {one.key}"):
+        for label in (*(labels if own else ()), _label_of(one)):
             found.setdefault(label, []).append(one)
+    places = {id(one): place for place, one in enumerate(known)}
+    for number, event in enumerate(rules.ended.get("event", ())):
+        alike = {id(one): one for label in event["ends"] for one in found.get(label, ()) if _ends(rules, event, one)}
+        if alike:
+            found[f"event {number}"] = sorted(alike.values(), key=lambda one: places[id(one)])
     return found
+
+
+def _label_of(one: KnownValue) -> str:
+    """Return a label that all have who take the same medicine or are allergic to the same."""
+    return f"allergic to {one.value.casefold().rstrip('s')}" if one.category == "allergy" else f"takes {one.key}"
 
 
 def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
@@ -426,12 +732,30 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
     return latest if len(kinds) < 2 or about_one else []
 
 
-_PARTNERS = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
+_EXPECTING = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
+_PARTNERS = _EXPECTING | {"husband", "boyfriend", "spouse", "fiance", "fiancé"}
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
 
 
 def _relation(one: KnownValue, words: str) -> bool:
     return one.category == "family" and f"my {one.key.replace('_', ' ')}" in words
+
+
+_UNEATEN = frozenset(("does_not_eat", "avoids"))
+
+
+def _uneaten(one: KnownValue) -> str:
+    """Return the label of what is not eaten or drunk: "food/dairy"; for alcohol, that of who does not drink it."""
+    return "health/drinks_alcohol=false" if one.value.casefold() in _ALCOHOL else f"food/{one.value.casefold()}"
+
+
+_ALCOHOL = frozenset(
+    (
+        "bebidas alcohólicas",
+        "bebidas alcoólicas",
+        *"alcohol alkohol alcool álcool alcol 술 酒 お酒 alcolici alcoólicos".split(),
+    )
+)
 
 
 def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> bool:
@@ -443,6 +767,10 @@ def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> 
         return f"{one.key}/{one.value.casefold()}" in event["ends"]
     if one.value == "false":
         return f"{one.category}/{one.key}=false" in event["ends"]
+    if one.key in _UNEATEN:
+        return _uneaten(one) in event["ends"]
+    if one.category == "schedule" and "health/drinker" in event["ends"]:
+        return "health/drinker" in _addresses_of(rules.code, one.text)
     if one.key == "works_as" and one.value.endswith("student") and "education/studies" in event["ends"]:
         return True
     if one.value.casefold() in ("unemployed", "jobless"):

@@ -443,7 +443,8 @@ _LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
     rules = load_language(code)
     found: dict[str, tuple[str, ...]] = {}
-    for lexicon in rules.lexicons.values() if rules is not None and code != FALLBACK else ():
+    lexicons = rules.lexicons.items() if rules is not None else ()
+    for lexicon in (lexicon for name, lexicon in lexicons if code != FALLBACK or name == "drug"):
         for item in lexicon.one.finditer(text):
             canonical = (lexicon.lookup(item[0]) or "").casefold()
             if item[0] not in found.get(canonical, ()):
@@ -506,7 +507,7 @@ def ending_expressions(
 def ending_sources(
     rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...], *, alone: bool = False
 ) -> Iterator[str]:
-    """Yield the expressions as text; where *alone*, nobody else has such a thing, so that it need not be said whose it is."""
+    """Yield the expressions as text; where *alone*, only the user can have such a thing, so that the owner need not be named."""
     macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
     macros["they"] = r"\b(?:she|he|it|they)" if alone else "(?!)"
     if subject != SELF:
@@ -574,7 +575,7 @@ def contrast_expressions(code: str, words: str) -> tuple[re.Pattern[str], ...]:
         sources.append(rf"\b{slip}{article}{old}{right}{new}")
         rather = r"(?:change\s+of\s+plans?\W+|(?:let's\s+|we(?:'ll|'re)\s+|i(?:'ll|'m)\s+)?(?:make\s+(?:it|that)|go(?:ing)?\s+(?:to|with)|take|taking)\s+)"
         sources.append(
-            rf"\b{rather}(?:the\s+)?{new}\s+instead\s+of\s+(?:the\s+)?{old}(?!\s+(?:tonight|today|tomorrow|this|for))"
+            rf"\b{rather}(?:the\s+)?{new}\s+instead\s+of\s+(?:the\s+)?{old}(?=\s*(?:$|[.,!;)])|\s+(?:now|then|after|because|since|so|and)\b)"
         )
     return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
@@ -609,6 +610,47 @@ def correction(code: str) -> re.Pattern[str]:
     return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
 
 
+@dataclass(frozen=True)
+class ChangeSignal:
+    """Words that end a known value when they are said beside it: ``of`` which kinds, and the text allowed between the two."""
+
+    of: frozenset[str]
+    first: bool
+    words: re.Pattern[str]
+    gap: re.Pattern[str]
+
+
+@lru_cache(maxsize=16)
+def change_signals(code: str) -> tuple[ChangeSignal, ...]:
+    """Compile the words of change of a language, those that come before what ends and those that come after it."""
+    rules = load_language(code)
+    ended = rules.ended if rules is not None else {}
+    return tuple(
+        ChangeSignal(
+            frozenset(table["of"].split()),
+            side == "before",
+            re.compile("|".join(spelled(source, ended["macro"]) for source in table[side]), re.IGNORECASE),
+            re.compile(spelled(ended["gap"][table.get("gap", side)], ended["macro"]), re.IGNORECASE),
+        )
+        for table in ended.get("signal", ())
+        for side in ("before", "after")
+        if table.get(side)
+    )
+
+
+@lru_cache(maxsize=16)
+def exclusive_words(code: str) -> tuple[tuple[re.Pattern[str] | None, tuple[re.Pattern[str], ...]], ...]:
+    """Compile the groups of words of which one thing can have only one: "part-time", "full-time"."""
+    rules = load_language(code)
+    return tuple(
+        (
+            re.compile(rf"(?<!\w)(?:{table['about']})", re.IGNORECASE) if "about" in table else None,
+            tuple(re.compile(rf"(?<!\w)(?:{spelled(side, {})})(?!\w)", re.IGNORECASE) for side in table["words"]),
+        )
+        for table in (rules.ended.get("exclusive", ()) if rules is not None else ())
+    )
+
+
 @lru_cache(maxsize=4096)
 def stopping_expressions(code: str, kinds: tuple[str, ...], value: str) -> tuple[re.Pattern[str], ...]:
     """Compile what keeps a sentence from ending facts of these kinds: "Rex's sister died" for the pet Rex."""
@@ -625,15 +667,16 @@ def stopping_expressions(code: str, kinds: tuple[str, ...], value: str) -> tuple
 
 
 @lru_cache(maxsize=256)
-def renewal(code: str, kind: str, words: str) -> re.Pattern[str] | None:
-    """Compile the expression that gives a new value of a kind."""
+def renewal(code: str, kind: str, words: str, about: str = "") -> tuple[re.Pattern[str], ...]:
+    """Compile the expressions that give a new value of a kind; *about* is what it is the value of: "book"."""
     rules = load_language(code)
-    source = rules.ended.get("renew", {}).get(kind) if rules is not None else None
-    if rules is None or not source:
-        return None
-    return re.compile(
-        filled(spelled(source, rules.ended["macro"]), value_expression((words,) if words else (), rules), (), SELF),
-        re.IGNORECASE,
+    found = rules.ended.get("renew", {}).get(kind, ()) if rules is not None else ()
+    if rules is None:
+        return ()
+    value = value_expression((words,) if words else (), rules)
+    return tuple(
+        re.compile(filled(spelled(source, rules.ended["macro"]), value, (), about), re.IGNORECASE)
+        for source in ([found] if isinstance(found, str) else found)
     )
 
 
@@ -654,6 +697,17 @@ def value_expression(words: tuple[str, ...], rules: PatternLanguage) -> str:
         return rf"(?:{spelled})"
     letter = r"\w" if rules.spaced else _LETTER
     return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
+
+
+@lru_cache(maxsize=4096)
+def akin_expression(words: tuple[str, ...], rules: PatternLanguage) -> re.Pattern[str]:
+    """Compile the expression, in the group "it", of one of several values and the words made from each: "meditation"."""
+    plain, made = value_expression(words, rules), ""
+    for endings in rules.ended.get("derived", ()):
+        stems = (re.fullmatch(endings, one) for one in words)
+        akin = "|".join(sorted({re.escape(stem[1]) for stem in stems if stem is not None}))
+        made += f"|(?:{akin}){endings.partition(')')[2]}" if akin else ""
+    return re.compile(rf"(?P<it>{plain}|(?<!\w)(?:{made[1:] or '(?!)'})(?!\w))", re.IGNORECASE)
 
 
 def _literal(words: str) -> str:

@@ -352,7 +352,7 @@ _DOES = {
     "have": r"ha(?:ve|s|d|ving)|own(?:s|ed|ing)?|g[eo]t(?:s|ting)?|need(?:s|ed|ing)?|keep(?:s|ing)?|kept|buy(?:s|ing)?|bought",
     "live": r"liv(?:e|es|ed|ing)(?: in)?|mov(?:e|es|ed|ing)(?: to)?|reloca\w+(?: to)?|sta(?:y|ys|yed|ying)(?: in)?",
     "like": r"lik(?:e|es|ed|ing)|lov(?:e|es|ed|ing)|enjoy\w*|prefer\w*|fond of|a fan of|into|stand|bear|care for|keen on",
-    "take": r"eat(?:s|ing)?|ate|drink(?:s|ing)?|drank|smok(?:e|es|ed|ing)|tak(?:e|es|ing)|took|vap(?:e|es|ed|ing)",
+    "take": r"eat(?:s|ing)?|ate|drink(?:s|ing)?|drank|smok(?:e|es|ed|ing)|tak(?:e|es|ing)|took|vap(?:e|es|ed|ing)|touch(?:es|ed|ing)?",
     "do": r"play(?:s|ed|ing)?|do(?:es|ing)?|did|practi[sc]\w+|train\w*|run(?:s|ning)?|ran|speak(?:s|ing)?|spoke|know(?:s|ing)?|knew|rid(?:e|es|ing)|rode",
     "go": r"go(?:es|ing|ne)?(?: to)?|went to|been(?: to| in)?|visit\w*|travel\w*(?: to)?|fl(?:y|ies|ew|ying)(?: to)?|mov(?:e|es|ed|ing)(?: to)?",
     "work": r"work(?:s|ed|ing)?|join(?:s|ed|ing)?|start(?:s|ed|ing)?",
@@ -362,7 +362,7 @@ _KIN_OF = {"use": ("use", "choose", "have", "like", "work"), "have": ("have", "c
 _CLAIMED = tuple(
     (kind, expression(rf"\W*(?:(?:the )?user |i |we |they )?(?:(?:now|also|still|often|usually|currently|regularly) )*(?P<verb>{verbs})\b", re.I))
     for kind, verbs in (
-        ("use", r"us(?:es?|ing)|runs?(?= [A-Z])|running(?= [A-Z])|deploys?(?: on)?|works? (?:with|in(?= [A-Z]))"),
+        ("use", r"us(?:es?|ing)|(?:switched|migrated)(?: over)? to|runs?(?= [A-Z])|running(?= [A-Z])|deploys?(?: on)?|works? (?:with|in(?= [A-Z]))"),
         ("go", r"has been to|have been to|went to|visited|moved to"),
         ("have", r"ha(?:s|ve)|owns?|keeps?"),
         ("live", r"lives?|is based in"),
@@ -406,10 +406,11 @@ def _stances(verbs: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return what the words before a thing may say of doing *verbs* with it, each with why that is no claim of it."""
     doing = rf"(?:(?:really|actually|even|ever|yet|quite|also|at all|be|been|have|want to|plan to) )*(?:{verbs})(?: \S+){{0,4}}? ?$"
     denied = rf"|\b(?:{verbs})(?: \w+ly)? not (?:\S+ ){{0,3}}$" if verbs == _DOES["be"] else ""
+    wished = r"|\b(?:want|wish|ask|beg)(?:s|ed|ing)? (?:for )?(?:an? |the )?$" if _DOES["choose"] in verbs else ""
     return (
         (re.compile(rf"(?<!\w)(?:\w+n['’]t|{_NO}) {doing}|(?<!\w)(?:not|never|no|neither|nor|without) (?:(?:an?|the|any|really|even|yet|big|much|more|of) )*${denied}", re.IGNORECASE), SUPPOSED.format(modality="negated")),
         (re.compile(rf"(?<!\w){_WAS} (?:\S+ ){{0,4}}$", re.IGNORECASE), ENDED),
-        (re.compile(rf"(?:\b|(?=['’])){_MAYBE} {doing}", re.IGNORECASE), WANTED),
+        (re.compile(rf"(?:\b|(?=['’])){_MAYBE} {doing}{wished}", re.IGNORECASE), WANTED),
     )  # fmt: skip
 
 
@@ -433,13 +434,15 @@ def verify_state(candidate: Candidate, message: Message) -> str:
 
 def _claimed_state(candidate: Candidate) -> tuple[str, str]:
     """Return what a claim says that the user does, a row of `_DOES`, and with what; empty for another claim."""
-    if candidate.kind == "attribute":
+    bare = candidate.kind == "attribute" and candidate.value.casefold() in ("true", "yes")
+    told = candidate.key.replace("_", " ") if bare else candidate.text  # "eats_meat = true" claims a verb, too
+    if candidate.kind == "attribute" and not bare:
         return ("use", candidate.value) if candidate.category in ("tech", "technical") else ("", "")
     for kind, pattern in _CLAIMED:
-        if begins := pattern.match(candidate.text):
-            rest = candidate.text[begins.end() :]
+        if begins := pattern.match(told):
+            rest = told[begins.end() :]
             over = re.search(rf"\b{_NO}\b", rest) or AVERSE.search(rest)
-            return ("", "") if over else (kind, rest if terms_of(rest) else candidate.text)
+            return ("", "") if over else (kind, rest if terms_of(rest) else told)
     if candidate.category in ("tech", "technical") and not AVERSE.search(candidate.text):
         return "use", candidate.text
     return "", ""

@@ -11,8 +11,8 @@ a pronoun right after such a mention.  Others ("my boss", "Sarah") resolve to No
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 
 from ..scope import SELF
 from ..store import SubjectRow
@@ -40,8 +40,25 @@ class MentionedPerson:
 
 ME = MentionedPerson(SELF)
 
+# The pronouns of a living being in English; "her" before a noun is possessive.
+_WITH_THEM = expression(
+    r"\b(?P<word>him|her|(?P<whose>his))\b(?=(?P<noun> (?!(?:in|on|at|to|for|with|and|or|but|every|each|once|twice|three|when|while|before|after|out"
+    r"|up|by|most|daily|all|from|around|about|off|back|down|home|there|here|now|again|the|a|an|my|our|two|if|because|until|since|as|into|along)\b)[a-z]))?",
+    re.IGNORECASE,
+)
+
 # Relations of which one has one: their facts stand under the relation, whatever the name.
 UNIQUE = frozenset({"wife", "husband", "partner", "girlfriend", "boyfriend", "fiancé", "fiancée", "mother", "father"})
+
+
+_PART = expression(r"[,;]\s*(?:and |also )?(?P<part>[^,;:.!?()–—]+)")
+_TAKES = expression(r"(?:on|taking) [\w'-]+(?: \d[\w.]* ?\w*)?(?: for (?:it|that|them))?\s*$", re.IGNORECASE)
+_FROM = expression(r"(?:originally )?from [A-Z]|(?:mum|mom|dad|mother|father|parent) of \w+")
+
+
+def is_said(name: str, text: str) -> bool:
+    """Whether *text* holds *name*, in the singular or the plural."""
+    return name.casefold().removesuffix("s") in text.casefold()
 
 
 def subject_name(name: str) -> str:
@@ -57,8 +74,10 @@ LATEST = 3  # messages through which a pronoun is followed
 _THINGS = frozenset("project team company product case trip ticket task job order deal account app repo work".split())
 _CHILDREN = frozenset("child kid son daughter baby boy girl student pupil".split())
 _YOUNG = frozenset("daughter son child baby grandson granddaughter".split())
+_OWN_CHILDREN = frozenset("daughter son child baby".split())
 _BEINGS = frozenset("patient client resident guest customer".split())
 _BODILY = frozenset("allergy medication health food preference".split())
+_OF_BEINGS = _BODILY | frozenset(("", *"identity dietary home work education pets".split()))
 _OWN = expression(r"(?:my|our|the)\s+", re.IGNORECASE)
 _NO_NAMES = ENGLISH_STOP | frozenset(
     "everyone everybody someone somebody nobody anyone people today tomorrow yesterday please thanks hello hi also "
@@ -80,13 +99,17 @@ class SubjectNames:
     kin: Mapping[str, str] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
 
-    def id_of(self, words: str) -> str | None:
-        """Return the subject that *words* name, ``None`` when they name none."""
+    def id_of(self, words: str, shown: Collection[str] = ()) -> str | None:
+        """
+        Return the subject that *words* name, ``None`` when they name none.
+
+        Of two with one name, whoever wrote *words* saw the one that is *shown* under it; the other stands under a relation.
+        """
         name = words.strip(" .,'\"").casefold()
         found = self.ids.get(name) or self.ids.get(without_owner(name))
         if found is None and " " in name:  # "my sister Meera"
             found = self.ids.get(name.rsplit(" ", 1)[1])
-        return found
+        return found[:-1] if found and found[-1] == "?" and found[:-1] in shown else found
 
     def label(self, subject: str) -> str:
         """Return the name to show of a subject."""
@@ -232,6 +255,10 @@ class Mentions:
         self._male = frozenset(str(table.get("male", "")).split())
         self._bare = frozenset(str(table.get("bare", "")).split())
         self._theirs, self._with_me = (cues(language).get(cue) for cue in ("theirs", "with_me"))
+        self._description = cues(language).get("description")
+        kinds = (language.lexicons.get(name) for name in ("relation", "species", "breed"))
+        self._described = [one for one in kinds if one is not None]
+        self._other, self._writer, self._carer = (cues(language).get(cue) for cue in ("other", "writer", "carer"))
         own = str(table.get("own", ""))
         self._edge = r"\w" if language.spaced else r"[^\W\u0250-\U0003ffff]"
         self._own = re.compile(rf"(?:{own})\s{'+' if language.spaced else '*'}", re.IGNORECASE) if own else None
@@ -246,6 +273,16 @@ class Mentions:
         self.animal = ""  # the kind of an animal of theirs that was mentioned without a name
         self.relative = ""  # the relation of the relative without a name whom the sentence before states
         self.newcomer = 0  # 1: a sentence before names another, whose name may follow; 2: it is about another
+        self.told = ""  # what was said before, of whom a sentence without a subject may go on
+        self._left_out, self._someone = (cues(language).get(cue) for cue in ("left_out", "someone"))
+        self._opens, self._topics, self._new = (
+            cues(language).get(cue) for cue in ("opens_oneself", "topic", "newcomer")
+        )
+        self._job = language.lexicons.get("job_head")
+        self._words = {
+            name.removeprefix("says_"): str(words) for name, words in table.items() if name.startswith("says_")
+        }
+        self.meant: MentionedPerson | None = None  # whom a sentence without a subject goes on about, after such a one
         self._topic: MentionedPerson | None = self._scope or ME
         for name, known in names.ids.items():
             self._know(name, known)
@@ -267,7 +304,14 @@ class Mentions:
         """
         for text in earlier:
             self._introduce_list(text)
-        self.last = self._goes_on_about(earlier[-1], reply, said) if earlier and self._scope is None else self.last
+        if earlier and self._scope is None:
+            texts, pronouns = list(earlier[-LATEST:]), self._begins_with_pronoun(said)
+            while len(texts) > 1 and pronouns and self._begins_with_pronoun(texts[-1]) is pronouns:
+                plain = _THING_NAMED.sub("", _IS_A.sub("", texts[-1]))
+                if self._kin_in(plain) or _ANOTHER.search(plain) or _CAPITALS.search(plain):
+                    break
+                texts.pop()  # "He carries two pens" goes on about the same one
+            self.last = self._goes_on_about(texts[-1], reply, said)
         asked = {word.strip(".,!?").casefold() for word in reply.split()}
         if self._scope is not None or not asked & (self._she | self._he):
             return
@@ -281,18 +325,114 @@ class Mentions:
 
     def _goes_on_about(self, before: str, reply: str, said: str) -> MentionedPerson | None:
         """Return the only one of whom the message before speaks, where the next one begins with a pronoun."""
-        first = re.match(r"\W*(?:(?:and|also|oh|btw|yes|yeah|no|so|well|ok|okay)\b\W*)*([^\W\d_]+)", said.casefold())
-        if first is None or first[1] not in self._she | self._he or self._relations is None:
+        pronouns = self._begins_with_pronoun(said)
+        if pronouns is None or self._relations is None:
             return None
-        kin = {word for word in (self.relation(found[0]) for found in self._relations.one.finditer(before)) if word}
+        kin = self._kin_in(before)
+        if (pronouns is self._she and kin & self._male) or (pronouns is self._he and kin & self._female):
+            return None
+        return None if _CAPITALS.search(reply) else self._only_one(before, reply)
+
+    def _begins_with_pronoun(self, text: str) -> frozenset[str] | None:
+        """Return the pronouns of which a text begins with one: those for her, or for him."""
+        first = re.match(
+            r"\W*(?:(?:and|also|oh|btw|yes|yeah|no|so|well|ok|okay)\b\W*)*([^\W\d_]+)", text[:100].casefold()
+        )
+        return next((one for one in (self._she, self._he) if first and first[1] in one), None)
+
+    def _kin_in(self, text: str) -> set[str]:
+        found = self._relations.one.finditer(text) if self._relations else ()
+        return {word for word in (self.relation(one[0]) for one in found) if word}
+
+    def _only_one(self, before: str, reply: str = "") -> MentionedPerson | None:
+        """Return the only one whom a text names or speaks of, and who is spoken of last from here on."""
         people = {self._names[name].subject for name in self._names if _is_word(name, f"{before} {reply}".casefold())}
-        if (first[1] in self._she and kin & self._male) or (first[1] in self._he and kin & self._female):
-            return None
-        if len(kin) > 1 or len(people) > 1 or _CAPITALS.search(reply) or _ANOTHER.search(_IS_A.sub("", before)):
+        if len(self._kin_in(before)) > 1 or len(people) > 1 or _ANOTHER.search(_IS_A.sub("", before)):
             return None
         self.last = None
         self.mention(before)
         return self.last
+
+    def only_one_of(self, sentence: str) -> MentionedPerson | None:
+        """Return the only one of whom a sentence without pronouns speaks: 母は札幌に住んでいます."""
+        kin = [one for one in self._relations.one.finditer(sentence)] if self._relations else []
+        return self.whom(kin[0][0]) if len(kin) == 1 else None
+
+    def speaks_of_another(self, sentence: str) -> int:
+        """
+        Return 2 where *sentence* is about another, of whom the next one may go on without a subject, else 0.
+
+        "My son Tim is ill. On amoxicillin": `meant` is that one where nobody else is spoken of, and not who treats them.
+        """
+        if self._scope is not None or self._other is None or self._writer is None or self._carer is None:
+            return 0
+        text = self._carer.sub(lambda one: " " * len(one[0]), sentence)
+        starts = set(self._beings(text))
+        writers = (one for one in self._writer.finditer(text) if one[0].casefold() not in ("ill", "well", "were"))
+        last = max((one.start() for one in writers if one.start() not in starts), default=-1)
+        others = [one.start() for one in self._other.finditer(text) if not _NOBODY.match(one[0])]
+        if max((*others, *starts), default=-1) <= last:
+            return 0
+        pronoun = not self._kin_in(text) and not any(_is_word(name, text.casefold()) for name in self._names)
+        kept, before = self.last, self.meant if pronoun and self.newcomer > 1 else None
+        self.meant = before or (None if pronoun else self._only_one(sentence))
+        self.last = kept
+        return 2
+
+    def turns_to(self, text: str) -> int:
+        """Return 2 where *text* is about another, of whom the next sentence may go on without a subject, 1 where it names one."""
+        if self._topics is not None and self._topics.search(text):
+            return 0 if self.topic_of(text, self._topics) is ME else 2
+        if self._new is None or not self._new.search(text):
+            return self.speaks_of_another(text)
+        self.meant = self.only_one_of(text)
+        return 2 if self._other is not None and self._other.search(text) else 1
+
+    def parts_of_oneself(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """
+        Yield the parts of a sentence about oneself that go on without a subject, and what each leaves out.
+
+        "I'm Marcus, studying economics in Leeds, from Cork": "I'm " twice.  A trade alone counts behind a name or an age.
+        """
+        opening = self._opens.match(text) if self._opens and self.of_user and not self.newcomer else None
+        if opening is None or "?" in text or (self._someone and self._someone.search(opening[0])):
+            return
+        named = any(opening.groupdict().values())
+        for part in _PART.finditer(text, opening.end()):
+            start, words = part.start("part"), part["part"]
+            left_out = self._left_out.match(words) if self._left_out else None
+            trade = self._job is not None and len(words.split()) < 4 and self._job.one.fullmatch(words.split()[-1])
+            if left_out is not None and left_out.lastgroup is not None:
+                start += left_out.start(left_out.lastgroup)
+                yield start, part.end("part"), self._words[left_out.lastgroup]
+            elif _TAKES.match(words) or (named and (trade or _FROM.match(words))):
+                yield start, part.end("part"), "I'm "
+            elif self._someone is None or self._someone.search(words):
+                return
+
+    def _beings(self, sentence: str) -> Iterator[int]:
+        """Find where animals of the user's are spoken of, and people with whom a clause begins: "mum had a fall"."""
+        first = _CLAUSE_BEGINS.match(sentence)
+        if first is not None and {first[1].casefold(), first[1].casefold().removesuffix("'s")} & self._bare:
+            yield first.start(1)
+        for own in self._own.finditer(sentence) if self._own else ():
+            kin = self._kin_in(" ".join(sentence[own.end() :].split()[:3]))
+            if kin & self._pets or (kin and _CLAUSE_ENDS.search(sentence[: own.start()])):
+                yield own.start()
+        for the in re.finditer(r"(?i)\bthe (\w+)", sentence):
+            if self.relation(the[1]) and _CLAUSE_ENDS.search(sentence[: the.start()]):
+                yield the.start()
+
+    def undescribed(self, sentence: str) -> str:
+        """Return a sentence with blanks for what describes a relative or an animal: "my 5 yr old son Leo" is "my son Leo"."""
+        for found in self._description.finditer(sentence) if self._description else ():
+            start, words = found.start("gone"), found["gone"]
+            ends = [start + one.end() for one in re.finditer(r"[\s,]+", words)]
+            end = next(
+                (at for at in reversed(ends) if any(one.one.match(sentence, at) for one in self._described)), start
+            )
+            sentence = f"{sentence[:start]}{' ' * (end - start)}{sentence[end:]}"
+        return sentence
 
     def _introduce_list(self, text: str) -> None:
         """Know the names of a list: "two friends, Chidi and Freya"."""
@@ -320,6 +460,22 @@ class Mentions:
     def of_user(self) -> bool:
         """Whether the conversation is about the user."""
         return self._scope is None
+
+    def left_out(self, text: str) -> tuple[int, str] | None:
+        """
+        Return where a sentence of the user begins that leaves out its subject, and what it leaves out: "I'm " of "based in Oslo".
+
+        None after words about somebody else, unless the verb can only be the writer's: "have two cats".
+        """
+        asks = text.rstrip().endswith(("?", "？"))
+        found = self._left_out.match(text) if self._left_out and self.of_user and not asks else None
+        if found is None or found.lastgroup is None:
+            return None
+        if self.newcomer > 1 and not text.lstrip().casefold().startswith(("have ", "am ", "i ")):
+            return None  # "my dad retired. Got a dog now"
+        if found.lastgroup != "i" and self._someone is not None and self._someone.search(self.told):
+            return None
+        return found.start(found.lastgroup), self._words[found.lastgroup]
 
     @property
     def names(self) -> frozenset[str]:
@@ -384,6 +540,8 @@ class Mentions:
             return self._by_pronoun(words)
         if words in self._names:
             return self._names[words]
+        if "の" in words and words.rsplit("の", 1)[1] in self._names:
+            return self._names[words.rsplit("の", 1)[1]]  # 友達の健太
         if words.startswith("the "):
             return self._by_kind(words[4:])
         if words in self._kinds and given[0].isupper():
@@ -402,8 +560,13 @@ class Mentions:
         """Whether a relative without a name was spoken of last, and no animal."""
         return self.last is not None and self.last.relation not in ("", *self._pets)
 
+    @property
+    def last_is_child(self) -> bool:
+        """Whether a child of the user's was spoken of last, whose sister is the user's child, too."""
+        return self.last is not None and not self._kin_of(self.last).isdisjoint(_OWN_CHILDREN)
+
     def is_anothers(self, words: str) -> bool:
-        """Whether *words* begin with somebody else's relative or animal: "my neighbors dog", "my late husband"."""
+        """Whether *words* begin with another person's relative or animal: "my neighbors dog", "my late husband"."""
         return self._theirs is not None and self._theirs.match(words) is not None
 
     def is_with_me(self, before: str) -> bool:
@@ -427,6 +590,24 @@ class Mentions:
         known = here is not None and self.last is not None and self.last.subject == here.subject
         return here if known and self._kinds.isdisjoint(_THINGS) else None
 
+    def beside_patient(self, candidate: Candidate) -> Candidate:
+        """Return what the user does with the living subject of the conversation as that one's: "I walk her every morning"."""
+        here, told = self.patient(), f"{candidate.value} {candidate.text}"
+        feels = candidate.text.startswith(("Is ", "Was ", "Feels ", "Has been "))  # "I'm scared of giving her pills"
+        done = candidate.subject == SELF and candidate.op == "assert" and not feels
+        if here is None or not done or _WITH_THEM.search(told) is None:
+            return candidate
+
+        def named(found: re.Match[str]) -> str:
+            whose = found["whose"] or (found["word"].casefold() == "her" and found["noun"])
+            return f"{here.label}'s" if whose else here.label
+
+        value, text = (
+            _WITH_THEM.sub(named if here.label != here.subject else r"\g<0>", told)
+            for told in (candidate.value, candidate.text)
+        )
+        return replace(candidate, subject=here.subject, value=value, text=text)
+
     def implied(self, words: str, category: str = "") -> MentionedPerson | None:
         """
         Resolve the subject that *words* leave out: "allergic to chicken".
@@ -435,8 +616,11 @@ class Mentions:
         what a pet has, too (*category*), is the subject's; a job or a name is the user's in the record of a pet, and
         nobody's in that of a person, who may be meant as well.
         """
-        if self._scope is None or not self._me.isdisjoint(re.findall(r"[^\W\d_]+(?:['’]\w+)?", words.casefold())):
+        if not self._me.isdisjoint(re.findall(r"[^\W\d_]+(?:['’]\w+)?", words.casefold())):
             return ME
+        if self._scope is None:
+            theirs = self.newcomer > 1 and category in _OF_BEINGS and not (self._writer and self._writer.search(words))
+            return self.meant if theirs else ME
         here = self._scope if self.last is not None and self.last.subject == self._scope.subject else None
         if category == "family":
             return here if self.of_person else None  # "daughter Mia feeds her" in a dog's record
@@ -461,7 +645,7 @@ class Mentions:
     def pronoun_of(self, person: MentionedPerson) -> str:
         """Return the pronoun that means *person* once they were spoken of last."""
         self.last = person
-        return self._pronouns["he" if (person.relation or person.subject) in self._male else "she"]
+        return self._pronouns["he" if self._kin_of(person) & self._male else "she"]
 
     @property
     def of_person(self) -> bool:
@@ -475,7 +659,7 @@ class Mentions:
             return ""
         if not self._kinds.isdisjoint(_THINGS):
             return self._pronouns["it"]
-        return self._pronouns["he" if self._scope.subject in self._male else "she"]
+        return self._pronouns["he" if self._kin_of(self._scope) & self._male else "she"]
 
     def _by_own(self, words: str) -> MentionedPerson | None:
         """Resolve ``wife``, ``little dog luna``, ``dog``: by the name, else by the relation."""
@@ -501,10 +685,15 @@ class Mentions:
             return None
         if self._scope and person.subject != self._scope.subject:
             return None  # of the two nobody can tell which
-        relation = person.relation or person.subject
-        if (word in self._she and relation in self._male) or (word in self._he and relation in self._female):
+        kin = self._kin_of(person)
+        if (word in self._she and kin & self._male) or (word in self._he and kin & self._female):
             return None
         return person
+
+    def _kin_of(self, person: MentionedPerson) -> set[str]:
+        """Return by what relations a person is known: "son" of Leo."""
+        known = {relation for relation, one in self._by_relation.items() if one.subject == person.subject}
+        return known | {person.relation or person.subject, self._kin.get(person.label.casefold(), "")}
 
     def topic(self, words: str, cue: re.Pattern[str] | None) -> MentionedPerson | None:
         """
@@ -547,6 +736,9 @@ class Mentions:
                 meant = self.whom(sentence[own.start() : relation.end()]) if relation else None
                 if meant:
                     found.append((own.start(), meant))
+        first = _CLAUSE_BEGINS.match(sentence)
+        bare = self.whom(first[1]) if first and first[1].casefold().removesuffix("'s") in self._bare else None
+        found += [(first.start(1), bare)] if first and bare else []
         if found:
             self.last = max(found, key=lambda item: item[0])[1]
             if self._names_anothers(sentence):
@@ -556,7 +748,8 @@ class Mentions:
         """Whether a sentence names the animal or relative of one who is spoken of: "her dog Rex"."""
         return self._relations is not None and any(
             (relation := self._relations.one.match(sentence, owner.end())) is not None
-            and _NAME_NEXT.match(sentence, relation.end())
+            and (name := _NAME_NEXT.match(sentence, relation.end())) is not None
+            and name[1].casefold() not in self._names
             for owner in _THEIR.finditer(sentence)
         )
 
@@ -564,7 +757,14 @@ class Mentions:
 _THEIR = expression(
     r"\b(?:his|her|their|ihre?[mnrs]?|seine?[mnrs]?|sus?|son|sa|ses|il suo|la sua|seu|sua) ", re.IGNORECASE
 )
-_NAME_NEXT = expression(r",? (?:named |called |namens )?[A-ZÀ-Þ][\w-]+")
+_NAME_NEXT = expression(r",? (?:named |called |namens )?([A-ZÀ-Þ][\w-]+)")
+_CLAUSE_BEGINS = expression(
+    r"\W*(?:(?:so|and|but|well|oh|ok|btw|also|poor|hi|hey|new|another|one) )*([\w']+)", re.IGNORECASE
+)
+_CLAUSE_ENDS = expression(
+    r"(?:\A\W*|[,;:–—-]\s*|\b(?:and|but|so|because|that|as|btw|also|poor|hi|hey)\s)\Z", re.IGNORECASE
+)
+_NOBODY = expression(r"(?:they|you|who|it)\b", re.IGNORECASE)
 # Somebody without a name beside the one who has one: "she" may be either.
 _ANOTHER = expression(
     r"\b(?:another|others?|someone|somebody|andere[rnsm]?|otr[oa]s?|autres?|altr[oiae]|outr[oa]s?|people|wom[ae]n|m[ae]n|girls?|boys?|lady|guys?|friends?|"
@@ -574,6 +774,7 @@ _ANOTHER = expression(
     re.IGNORECASE,
 )
 _IS_A = expression(r"(?:\bis|['’]s|\bworks as) an? [\w-]+", re.IGNORECASE)  # what the one spoken of is
+_THING_NAMED = expression(r"\b(?:an?|the|his|her|its) [A-Z][\w-]*")
 _CAPITALS = expression(r"(?<=[a-z,] )[A-Z][a-z]+")  # a name that a reply brings in
 
 

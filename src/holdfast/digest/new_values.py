@@ -8,8 +8,10 @@ Words: ``patterns/ended_*.toml``.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
 
 from ..scope import SELF
@@ -25,6 +27,7 @@ from .grammar import (
     PatternSlot,
     contrast_expressions,
     correction,
+    cues,
     ending_cue,
     following_value,
     lexicon_words,
@@ -54,6 +57,7 @@ _NO_VALUE = frozenset(
 )
 
 _UNIT = expression(r"([$€£¥]?)\d+(?:[.,]\d+)?((?: ?[^\W\d][\w%/-]*)*| ?[%€$£])")
+_LASTS = expression(r"\b(?:minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
 _DAYS = expression(r"(?P<number>\d{1,3}) (?:days?|(?P<week>weeks?))", re.IGNORECASE)
 _PARTS = frozenset("type stage grade phase level class version".split())
 _MYSELF = frozenset("me myself mine ich mich mir yo mí mi moi io eu mim".split())
@@ -176,6 +180,8 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
             if new is not None and _fits(one, sentence[slice(*new)]) and not cue.fullmatch(sentence, *new):
                 yield from _put_right(reading, one, (min(match.start(), new[0]), max(match.end(), new[1])), new, known)
                 break
+            if new is not None and cue.fullmatch(sentence, *new):
+                continue  # "sorry, not eggs, hazelnuts": the next expression finds what comes after
             if put_right and (reading.rules.code != FALLBACK or _PAUSE.match(sentence, match.end())):
                 yield reading.retract(match.span(), one)
                 break
@@ -334,6 +340,8 @@ def _fits(one: KnownValue, new: str) -> bool:
     new = new.strip(" .,;!'’")
     if one.value.isdigit() and " " not in new and (said := amounts_in_words(new)):
         return one.value not in map(str, said)  # "two. No, sorry, three"
+    if (_LASTS.search(new) is None) != (_LASTS.search(one.value) is None) and new[:1].isdigit() and " " in new:
+        return one.key.endswith("_days")  # two weeks are no weight
     words = new.casefold().split()
     if (
         not words
@@ -350,28 +358,36 @@ def _fits(one: KnownValue, new: str) -> bool:
 
 def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the new values of known facts that a sentence gives without saying of what: "bumped it up to 100"."""
+    of_another = is_told_of_another(reading)
     for one in known:
-        switched = _switched(reading, one)
+        switched = _switched(reading, one) or _find_new_home(reading, one)
         if switched is not None:
             yield switched
             continue
         kind = _kind_of_value(one)
+        if kind == "medication" and one.subject == SELF and of_another and _names_a_person(reading, one):
+            continue  # "my neighbour takes twice as much ramipril"
+        instead = list(_swapped(reading, one)) if kind == "medication" else []
+        if instead:
+            yield from instead
+            continue
         scaled = _scaled(reading, one, known, just) if kind == "medication" else None
         if scaled is not None:
             yield scaled
             continue
-        words = one.subject if kind == "age_other" else one.words
+        words = said_name(reading, one) if kind == "medication" else one.words
+        words = one.subject if kind == "age_other" else words
         if kind in ("appointment", "schedule"):
             words = one.key.replace("_", " ") if kind == "appointment" else min(one.names, key=len, default="")
-        pattern = renewal(reading.rules.code, kind, words) if kind else None
-        if pattern is None or not _is_topic(reading, one, kind, known, just):
+        patterns = renewal(reading.rules.code, kind, words, one.key.replace("_", " ")) if kind else ()
+        if not patterns or not _is_topic(reading, one, kind, known, just):
             continue
-        match = pattern.search(reading.text)
+        match = next((found for pattern in patterns if (found := pattern.search(reading.text))), None)
         if match is None or not reading.means(match.start(), match.end()):
             continue
         if kind == "medication" and (
             _is_of_another_medicine(reading, one, match)
-            or is_no_dose(reading.text, match, one.value, (one.words, one.key, *one.names))
+            or is_no_dose(reading.text, match, one.value, (one.words, one.key, *one.names, words))
         ):
             continue
         amount = money_at(reading.text, *match.span()) if kind == "budget" else None
@@ -383,6 +399,8 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if kind == "age_other" and (
             _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2])
             or _is_namesake(reading, one, match.start())
+            or is_of_other_sex(reading, one, match[0])
+            or _speaks_of_kin(reading, one, match.start())
         ):
             continue  # "turned 24 and saw my nan" leaves out "I"
         if _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
@@ -391,12 +409,147 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             yield from _moved_to(reading, one, match.start())
             continue
         new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
+        new = str(max(amounts_in_words(new), default=new)) if kind.startswith("age") and not new.isdigit() else new
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
             if kind == "schedule":
                 yield reading.retract(match.span(), one)  # a habit is one of several
             yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield the facts whose number a sentence changes: "kitchen budget's 9500 now", "second year now" after the first."""
+    numbers = [found for found in _AMOUNT.finditer(reading.text) if not _NO_AMOUNT.match(reading.text, found.end())]
+    cue, ordinal = (ending_cue(reading.rules.code, name) for name in ("renumbered", "ordinal"))
+    unless = ending_cue(reading.rules.code, "unchanged")
+    if unless is not None and unless.search(reading.text):
+        return
+    changed = cue is not None and cue.search(reading.text) is not None
+    nth = ordinal.search(reading.text) if ordinal is not None else None
+    if not (changed and len(numbers) == 1) and nth is None:
+        return
+    for one in known:
+        if _is_anothers(reading, one, len(reading.text)) or one.category in ("identity", "medication", "allergy"):
+            continue
+        if one.subject == SELF and is_told_of_another(reading):
+            continue
+        before = ordinal.search(one.text) if nth is not None and ordinal is not None else None
+        if (
+            nth is not None
+            and before is not None
+            and (before["of"] or before["of_"]) == (nth["of"] or nth["of_"]).lower()
+        ):
+            if one.subject != SELF and not _names_subject(reading, one):
+                continue
+            if before[0].casefold() != nth[0].casefold() and reading.means(*nth.span()):
+                yield from _renumbered(reading, one, nth.span(), before[0], nth[0].lower())
+            continue
+        old = list(_AMOUNT.finditer(one.text)) if changed and len(numbers) == 1 else []
+        if len(old) != 1 or not any(_is_in(name, reading.text) for name in one.names if len(name) > 3):
+            continue
+        new, named = numbers[0], _NAME.findall(one.text, 1) if one.kind == "statement" else ()
+        if not all(_is_in(name, reading.text) for name in named):
+            continue  # "in Porto, in house 1" is not what "in Lisbon, in house 2" changes
+        if _like(old[0], new) and reading.means(*new.span()):
+            yield from _renumbered(reading, one, new.span(), old[0]["number"], new["number"])
+
+
+def _find_new_home(reading: Reading, one: KnownValue) -> Candidate | None:
+    """Return where another lives now: "Huda's in London now" after Dubai."""
+    cue = ending_cue(reading.rules.code, "elsewhere")
+    if cue is None or one.subject == SELF or one.key != "lives_in":
+        return None
+    for found in cue.finditer(reading.text):
+        who = found["who"].casefold()
+        if (reading.others.get(who.title()) or reading.others.get(who) or subject_name(who)) != one.subject:
+            continue
+        new = read_at(reading.rules, PatternSlot("place", "place", False), reading.text, found.end(), lower_case=False)
+        if new is not None and new.value.casefold() != one.value.casefold() and reading.means(found.start(), new.end):
+            if found["sure"] or _NOW.match(reading.text, new.end):
+                return reading.state((found.start(), new.end), one, new.value)
+    return None
+
+
+_NOW = expression(r",? (?:now|these days|nowadays|for good|permanently)\b", re.IGNORECASE)
+
+
+def _renumbered(reading: Reading, one: KnownValue, span: Span, old: str, new: str) -> Iterator[Candidate]:
+    text = one.text.replace(old, new, 1)
+    kept = one.kind == "statement" or old not in one.value
+    yield reading.retract(span, one)
+    yield replace(reading.state(span, one, "" if kept else one.value.replace(old, new, 1), text), kind=one.kind)
+
+
+def _like(old: re.Match[str], new: re.Match[str]) -> bool:
+    """Whether a number may be a new value of another: of the same unit, if both have one, and not far from it."""
+    first, second = (float(found["number"].replace(",", "")) for found in (old, new))
+    units = {(found["unit"] or found["sign"] or "").casefold()[:2] for found in (old, new)} - {""}
+    return first != second and len(units) < 2 and 0.2 <= second / max(first, 0.01) <= 5
+
+
+_AMOUNT = expression(
+    r"(?<![\w.,:/-])(?P<sign>[$€£]?)(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w:/]|-\w|[.,]\d)(?: ?(?P<unit>kg|kilos?|hours?|hrs?|euros?|pounds|dollars|km|miles))?"
+)
+_NAME = expression(r"\b[A-Z][\w-]+")
+_NO_AMOUNT = expression(r" ?(?:am|pm|%|years?|weeks?|months?|days?|minutes?|times|people|o['’]clock)\b", re.IGNORECASE)
+
+
+def _names_subject(reading: Reading, one: KnownValue) -> bool:
+    people = (one.subject, *(name for name, subject in reading.others.items() if subject == one.subject))
+    return any(_is_in(name, reading.text) for name in people)
+
+
+def _names_a_person(reading: Reading, one: KnownValue) -> bool:
+    named = re.compile(re.escape(said_name(reading, one)), re.IGNORECASE)  # "Ramipril is 10 now" names none
+    return is_told_of_another(replace(reading, text=named.sub(lambda name: " " * len(name[0]), reading.text)))
+
+
+def is_told_of_another(reading: Reading) -> bool:
+    """Whether the person that a sentence mentions last is neither the user nor a doctor or nurse of the user."""
+    cue = cues(reading.rules)
+    if "carer" not in cue:
+        return False
+    text = reading.text
+    for carer in (cue["carer"], _DR):
+        text = carer.sub(lambda one: " " * len(one[0]), text)
+    people = [
+        found.start()
+        for found in cue["person"].finditer(text)
+        if found[0].casefold() not in _CARERS and not text[: found.start()][-1:].isalpha()
+    ]
+    named = [found for found in cue["other"].finditer(text) if not _PRONOUN.match(found[0])]
+    own = (
+        found.start()
+        for found in _OWN.finditer(text)
+        if not any(re.fullmatch(r"\s(?:[\w-]+ ){0,2}", text[found.end() : at]) for at in people if at > found.end())
+    )
+    return max((*people, *(found.start() for found in named)), default=-1) > max(own, default=-1)
+
+
+_CARERS = frozenset(
+    "doctor doctors doc docs gp vet nurse dentist therapist psychiatrist psych cardiologist consultant physio physiotherapist surgeon midwife".split()
+)
+_DR = expression(r"\b(?:dr|doctor|prof)\.? (?-i:[A-Z])[\w-]+", re.IGNORECASE)
+_PRONOUN = expression(r"(?:he|she|they|you|who|it)\b", re.IGNORECASE)  # "they've doubled it" says nothing of whom
+_OWN = expression(r"\b(?:i|i['’]?(?:m|ve|d|ll)|me|we|we['’](?:re|ve)|us|my|our)\b", re.IGNORECASE)
+
+
+def _swapped(reading: Reading, one: KnownValue) -> Iterator[Candidate]:
+    """Yield the end of a medicine and the one taken in its place: "trocou a losartana por anlodipino"."""
+    slot = reading.rules.ended.get("slots", {}).get("new medicine")
+    drugs = reading.rules.lexicons.get("drug")
+    patterns = renewal(reading.rules.code, "swap", said_name(reading, one)) if slot and one.subject == SELF else ()
+    for match in (found for pattern in patterns if (found := pattern.search(reading.text))):
+        name = next((words for key, words in match.groupdict().items() if key.startswith("new") and words), "")
+        dose = next((words for key, words in match.groupdict().items() if key.startswith("dose") and words), "")
+        key = (drugs.lookup(name.casefold()) if drugs else None) or name.casefold()
+        if key == one.key or not reading.means(*match.span()):
+            continue
+        yield reading.retract(match.span(), one)
+        said = well_formed(slot[1].replace("{}", f"{name} {dose}".strip()))
+        yield replace(reading.state(match.span(), one, dose or slot[2], said), key=key)
+        return
 
 
 _I_TAKE = expression(r"\b(?:nehme|prends|tomo|prendo|i take|i'm (?:now )?on|i am (?:now )?on)\b", re.IGNORECASE)
@@ -409,36 +562,91 @@ def _is_of_another_medicine(reading: Reading, one: KnownValue, match: re.Match[s
         return True
     new = "new" if match["new"] else "new_"
     before = reading.text[match.start() : match.start(new)]
-    known = {name.casefold() for name in (one.words, one.key, *one.names)}
+    known = {name.casefold() for name in (one.words, one.key, *one.names, said_name(reading, one))}
     drugs = reading.rules.lexicons.get("drug")
     listed = [found[0] for found in drugs.one.finditer(before)] if drugs else []
     named = {(drugs.lookup(word) if drugs else None) or word for word in (*listed, *_NAMED_MEDICINE.findall(before))}
     return any(word.casefold() not in known for word in named)
 
 
-_FACTORS = {"doubled": 2.0, "tripled": 3.0, "halved": 0.5}
-_HIS_OR_HERS = expression(r"(?i)\w['’]s (?!has )|\b(?:his|her)\b")
+_FACTORS = {
+    "doubled": 2.0, "double": 2.0, "double the": 2.0, "twice the": 2.0, "twice as much": 2.0, "tripled": 3.0, "triple the": 3.0,
+    "halved": 0.5, "halve": 0.5, "half": 0.5, "half the": 0.5, "half as much": 0.5, "cut in half": 0.5,
+}  # fmt: skip
+_TIMES = {
+    "a single": "once",
+    "one": "once",
+    "half an": "once",
+    "half a": "once",
+    "two": "twice",
+    "three": "three times",
+}
+_HOW_OFTEN = expression(
+    r"(?:once|twice|(?:\d|three|four) times) (?:a|per) \w+|\b(?:every|each) \w+|\bdaily\b|\b(?:in the )?(?:morning|evening)s?(?: and (?:evening|night)s?)?"
+)
+_HIS_OR_HERS = expression(r"(?i)\w['’]s (?!has |been |got |now )|\b(?:his|her)\b")
+
+
+def said_name(reading: Reading, one: KnownValue) -> str:
+    """Return the name by which a message calls a medicine: "levo" for levothyroxine, "iron" for iron supplements."""
+    said = reading.text.casefold()
+    spelled = reading.said.get(one.words.casefold(), ())
+    names = (
+        name for name in (one.words, *one.names, *spelled) if re.search(rf"(?<!\w){re.escape(name.casefold())}", said)
+    )
+    known = next((name for name in names if re.search(rf"{re.escape(name.casefold())}(?!\w)", said)), "")
+    short = (word for word in re.findall(r"\w{4,}", said) if one.words.casefold().startswith(word))
+    return known or next((word for word in short if word not in _NO_SHORT_NAME), one.words)
+
+
+# Words that begin as the name of a medicine does and are none of its short names.
+_NO_SHORT_NAME = frozenset(
+    "code test form estr bact vent prop carb para ator chlor vita vitamin folic fish meth alle".split()
+)
 
 
 def _scaled(
     reading: Reading, one: KnownValue, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> Candidate | None:
-    """Return the new dose in "my doctor doubled it", from the known one."""
-    cue, old = ending_cue(reading.rules.code, "scaled"), _NUMBER.search(one.value)
-    match = cue.search(reading.text) if cue is not None and old is not None else None
-    if match is None or old is None or not _is_topic(reading, one, "medication", known, just):
-        return None
-    what = (match["what"] or "").casefold()
-    named = what.removesuffix(" dose") in ("", "dose", "dosage", one.words.casefold()) or what[:4] in ("tabl", "pill")
-    if one.subject == SELF and _HIS_OR_HERS.search(match[0]):
-        return None
-    topic = ending_cue(reading.rules.code, "topic_medication")
-    if not what and (topic is None or topic.search(reading.message.content) is None):
-        return None  # "they doubled it" may be the rent
-    if not named or _is_anothers(reading, one, match.start()) or not reading.means(match.start(), match.end()):
-        return None
-    number = float(old[0].replace(",", ".")) * _FACTORS[match["how"].lower()]
-    return reading.state(match.span(), one, _NUMBER.sub(f"{number:g}", one.value, count=1))
+    """Return the new dose in "my doctor doubled it" or "my ramipril got halved", and the new times a day, from the known one."""
+    old, name = _NUMBER.search(one.value), said_name(reading, one)
+    often = _taken_as_often(reading, one, name)
+    if often is not None or old is None:
+        return often
+    for way in ("scaled", "scaled_passive", "scaled_amount", "scaled_twice"):
+        cue = ending_cue(reading.rules.code, way)
+        match = cue.search(reading.text) if cue is not None else None
+        if match is None or not _is_topic(reading, one, "medication", known, just):
+            continue
+        what = (match["what"] or "").casefold()
+        bare = what.rpartition(" ")[0] if what.endswith((" dose", " dosage", " tablets", " pills")) else what
+        named = bare in ("", "dose", "dosage", one.words.casefold(), name.casefold()) or what[:4] in ("tabl", "pill")
+        if one.subject == SELF and _HIS_OR_HERS.search(match[0]):
+            continue
+        topic = ending_cue(reading.rules.code, "topic_medication")
+        if not what and (topic is None or topic.search(reading.message.content) is None):
+            continue  # "they doubled it" may be the rent
+        if not named or _is_anothers(reading, one, match.start()) or not reading.means(match.start(), match.end()):
+            continue
+        number = float(old[0].replace(",", ".")) * _FACTORS[match["how"].lower()]
+        return reading.state(match.span(), one, _NUMBER.sub(f"{number:g}", one.value, count=1))
+    return None
+
+
+def _taken_as_often(reading: Reading, one: KnownValue, name: str) -> Candidate | None:
+    """Return the value with the new times a day in "only one naproxen a day from now on"."""
+    for pattern in renewal(reading.rules.code, "how_often", name):
+        match = pattern.search(reading.text)
+        if match is None or not reading.means(*match.span()) or _is_anothers(reading, one, match.start()):
+            continue
+        times = _TIMES[match["times"].lower()] if match["times"] else match["times_"].lower()
+        often = f"{times} a {match['per'] or match['per_']}"
+        if times == "once" and (match["times"] or "").startswith("half"):
+            often = f"half a tablet {often}"
+        dose = _HOW_OFTEN.sub("", one.value).strip(" ,") if one.value != "takes it" else ""
+        value = f"{dose} {often}".strip()
+        return None if value == one.value else reading.state(match.span(), one, value, f"Takes {one.words} {value}.")
+    return None
 
 
 def _is_anothers(reading: Reading, one: KnownValue, start: int) -> bool:
@@ -450,6 +658,31 @@ def _is_anothers(reading: Reading, one: KnownValue, start: int) -> bool:
         found is not None
         and (one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold())
     )
+
+
+def is_of_other_sex(reading: Reading, one: KnownValue, words: str) -> bool:
+    """Whether a pronoun cannot mean the one a fact is about: "he stopped it" after "my mum takes metformin"."""
+    kin = {one.subject} | {name for name, subject in reading.others.items() if subject == one.subject}
+    female, male = (set(str(reading.rules.people.get(sex, "")).split()) for sex in ("female", "male"))
+    said = set(_WORDS.findall(words.casefold()))
+    return bool(kin & female and "he" in said) or bool(kin & male and "she" in said)
+
+
+_WORDS = expression(r"[^\W\d_]+")
+_THEIR_KIN = expression(
+    r"\b(?:his|her|their|my|our) (?:[\w-]+ )?(?P<kin>[\w-]+)(?: [A-Z]\w+)?(?=['’]s|,? (?:is|has|was|can|can't|said|just|will|[a-z]+s)\b)"
+)
+
+
+def _speaks_of_kin(reading: Reading, one: KnownValue, start: int) -> bool:
+    """Whether the words before a pronoun are about a relative of another: "his sister Nora can eat it, she's 8"."""
+    relations = reading.rules.lexicons.get("relation")
+    found = (
+        [relations.lookup(kin["kin"].casefold()) for kin in _THEIR_KIN.finditer(reading.text[:start])]
+        if relations
+        else []
+    )
+    return any(kin is not None and reading.others.get(kin) != one.subject for kin in found)
 
 
 def _is_namesake(reading: Reading, one: KnownValue, start: int) -> bool:
@@ -485,10 +718,12 @@ def _is_topic(
     reading: Reading, one: KnownValue, kind: str, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> bool:
     """Whether a sentence without its name is about this fact: it was just stated, or its kind is named and it is alone."""
+    if kind == "age_other" and _NAME.search(reading.text, 1) and not _names_subject(reading, one):
+        return False  # "my eldest is Tess, she's 9" says nothing of Milo
     content = reading.message.content.casefold()
-    if one.category == "medication" and one.words and one.words.casefold() in content:
+    if one.category == "medication" and one.words and said_name(reading, one).casefold() in content:
         return True
-    if one.category in ("appointment", "schedule"):
+    if kind in ("appointment", "schedule"):
         return one in just or any(name.casefold() in content for name in one.names)
     same = [other for other in known if _kind_of_value(other) == kind and other.address != one.address]
     recent = [other for other in same if other in just]
@@ -496,6 +731,9 @@ def _is_topic(
         return True
     topic = ending_cue(reading.rules.code, f"topic_{kind}")
     return not same and topic is not None and topic.search(reading.message.content) is not None
+
+
+_IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
 
 
 def _in_same_unit(new: str, old: str, kind: str) -> str:
@@ -507,7 +745,8 @@ def _in_same_unit(new: str, old: str, kind: str) -> str:
         before = _NUMBER.search(old)
         if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
             number += "000"  # "it's 55 now" after 50k
-        return _NUMBER.sub(f"{number}000" if new.endswith("k") else number, old, count=1)
+        thousands = new.endswith("k") and not _IN_THOUSANDS.search(old)
+        return _NUMBER.sub(f"{number}000" if thousands else number, old, count=1)
     if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
         return _NUMBER.sub(new, old, count=1)
     return new
@@ -517,10 +756,25 @@ def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candida
     """Yield the new time of an appointment."""
     at = reading.message.at
     for span in sentence_times(reading.text, at, reading.rules.code, ahead=True) if at is not None else ():
-        if span.start >= start and span.to_ms > at.timestamp() * 1000 and span.relation == "at":  # type: ignore[union-attr]
-            found = reading.state((start, span.end), one, with_date(span, at))  # type: ignore[arg-type]
+        if span.start >= start and span.to_ms > at.timestamp() * 1000 and span.relation in ("at", "until"):  # type: ignore[union-attr]
+            value = _UNTIL.sub("in " if span.grain == "month" else "on ", with_date(span, at))  # type: ignore[arg-type]
+            found = reading.state((start, span.end), one, value)
             yield replace(found, lifetime="event", valid_to_ms=span.to_ms)
             return
+    day, old = _DAY_OF_MONTH.search(reading.text, start), _ISO_DAY.search(one.value)
+    if day is not None and old is not None and 1 <= int(day[1]) <= monthrange(int(old[1]), int(old[2]))[1]:
+        moved = datetime(int(old[1]), int(old[2]), int(day[1]), tzinfo=UTC)
+        value = f"on {moved.day} {moved:%B} ({moved:%Y-%m-%d})"
+        end = int((moved + timedelta(days=1)).timestamp() * 1000)
+        yield replace(reading.state((start, day.end()), one, value), lifetime="event", valid_to_ms=end)
+
+
+_UNTIL = expression(r"^(?:until|till|til) ", re.IGNORECASE)
+_DAY_OF_MONTH = expression(
+    r"\b(?:to|until|till|for|on) the (\d{1,2})(?:st|nd|rd|th)(?=\W*$|[.,!;]| (?:of|at|now|instead|because|so|in the)\b)",
+    re.IGNORECASE,
+)
+_ISO_DAY = expression(r"\((\d{4})-(\d\d)-\d\d\)")
 
 
 def _switched(reading: Reading, one: KnownValue) -> Candidate | None:

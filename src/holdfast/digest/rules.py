@@ -41,6 +41,7 @@ from .slots import (
     SlotValue,
     ValidTime,
     in_range,
+    item_fields,
     quote_end,
     read_at,
     read_slot,
@@ -100,7 +101,10 @@ def extract_facts(
     for rules in _rules_for(content, language_code):
         people = Mentions(rules, subject, names)
         people.remember(earlier, before.content if before is not None and before.role != "user" else "", content)
-        people.newcomer = max((_speaks_of_another(rules, people, text) for text in earlier[-1:]), default=0)
+        asked = before is not None and before.role != "user" and ("?" in before.content or "？" in before.content)
+        said = () if asked else earlier[-1:]  # a question between asks of the user
+        people.newcomer = max(map(people.turns_to, said), default=0)
+        people.told = " ".join((*earlier[-1:], before.content if asked and before is not None else ""))
         clauses = statements and rules.code in spoken  # "Im Chor singe ich" is no English clause
         found = found or _read_in(rules, message, content, people, before, statements=clauses)
     if not (may_hold_results(content) or may_hold_care(content)):
@@ -194,16 +198,22 @@ def _read_in(
         if _search(rules, "kidding", piece.text):
             found[-1] = []
             continue
-        found.append(list(_read_piece(piece, people)))
-        for clause in _continued(piece, people):
+        plain = replace(piece, text=people.undescribed(piece.text))
+        found.append(list(_read_piece(plain, people)))
+        found[-1] += _read_piece(piece, people) if plain.text != piece.text else ()
+        for clause in _continued(plain, people):
             found[-1] += _read_piece(clause, people)
+        for start, end, lacking in people.parts_of_oneself(plain.text):
+            part, first = lacking + plain.text[start:end], plain.offset + start
+            found[-1] += _read_piece(replace(plain, text=part, offset=first - len(lacking), first=first), people)
         if statements:
-            found[-1] += _read_clauses(piece, people, found[-1])
+            found[-1] += _read_clauses(plain, people, found[-1])
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)
         people.relative = next((c.value for c in found[-1] if (c.category, c.key) == ("family", "has")), "")
-        another = _speaks_of_another(rules, people, piece.text)
+        another = people.turns_to(piece.text)
         people.newcomer = another or (0 if _search(rules, "writer", piece.text) else people.newcomer)
         people.mention(piece.text)
+        people.told += f" {piece.text}"
         people.topic(piece.text, cues(rules).get("topic"))
     if statements and people.of_user:
         found.append(list(_read_list(rules, message, text)))
@@ -217,10 +227,13 @@ def _spoken(piece: SentenceInMessage, people: Mentions) -> SentenceInMessage:
     """Return the sentence with the pronoun that a note about the conversation's subject leaves out: "takes 5 mg"."""
     left_out = cues(piece.language).get("elided")
     found = left_out.match(piece.text) if left_out and people.pronoun else None
-    if found is None:
+    if found is not None:
+        start = found.end()
+        before = " ".join([people.pronoun, *(verb for verb, words in found.groupdict().items() if words), ""])
+    elif (own := people.left_out(piece.text)) is not None:
+        start, before = own
+    else:
         return piece
-    start = found.end()
-    before = " ".join([people.pronoun, *(verb for verb, words in found.groupdict().items() if words), ""])
     text = f"{before}{piece.text[start].lower()}{piece.text[start + 1 :]}"
     offset = piece.offset + start
     return replace(piece, text=text, offset=offset - len(before), first=offset)
@@ -292,21 +305,11 @@ def may_end_facts(text: str, language_code: str | None = None) -> bool:
 def _might_state_in(rules: PatternLanguage, text: str) -> bool:
     if _search(rules, "always_states", text):
         return True
-    if "first_person" in rules.modality and not _search(rules, "first_person", text):
+    if "first_person" in rules.modality and not any(_search(rules, cue, text) for cue in ("first_person", "left_out")):
         return False
     return _search(rules, "change", text) or any(
         word in rules.triggers and word not in rules.weak for word in rules.words(text)
     )
-
-
-def _speaks_of_another(rules: PatternLanguage, people: Mentions, text: str) -> int:
-    """Return 2 where *text* is about another, of whom the next sentence may go on without a subject, 1 where it names one."""
-    topic = cues(rules).get("topic")
-    if topic is not None and topic.search(text):
-        return 0 if people.topic_of(text, topic) is ME else 2
-    if not _search(rules, "newcomer", text):
-        return 0
-    return 2 if _search(rules, "other", text) else 1
 
 
 def _rules_for(text: str, code: str | None) -> list[PatternLanguage]:
@@ -351,11 +354,12 @@ def _read_clauses(piece: SentenceInMessage, people: Mentions, read: Sequence[Can
         if verdict is None or verdict.modality != "asserted" or verdict.weight < 1:
             continue
         words = piece.text[clause.start : clause.end]
-        if BLANK in words or _LETTER in words or (clause.person.is_self and people.implied(words) is not ME):
+        said = piece.text[: clause.end] if people.of_user else words
+        if BLANK in words or _LETTER in words or (clause.person.is_self and people.implied(said) is not ME):
             continue
         if any(_WHERE.fullmatch(words.replace(piece.text[start:end], "", 1)) for start, end in taken):
             continue
-        found.append(_stated(piece, clause))
+        found.append(people.beside_patient(_stated(piece, clause)))
     return found
 
 
@@ -536,11 +540,13 @@ def claims_of_match(piece: SentenceInMessage, people: Mentions, match: PatternMa
         )
     if pattern.time == "event" and not held.words:
         return
-    for fields in _fields(pattern, values, piece.language.glue):
-        fields["when"] = SlotValue(held.words, "", start, held.end)
-        candidate = _candidate(piece, pattern, person, verdict, fields, (start, held), negated)
+    for fields in item_fields(pattern, values, piece.language.glue):
+        fields["when"] = SlotValue(_FIRST_WORD.sub(lambda word: word[0].lower(), held.words), "", start, held.end)
+        candidate = people.beside_patient(_candidate(piece, pattern, person, verdict, fields, (start, held), negated))
         if BLANK in piece.text[start : held.end] or not (candidate.value or candidate.op == "retract"):
             continue
+        if pattern.key and not candidate.key:
+            continue  # a removal without a key would end the whole category
         if (candidate.category, candidate.key, candidate.value) == ("identity", "name", person.label):
             continue  # they were introduced by it just now
         if candidate.category == "trip" and _is_verb(piece.language, candidate.value):
@@ -566,8 +572,8 @@ def _has_what_it_needs(
             return not person.is_self
         case "animal":  # "I have a cat. My brother is here. He's called Paul"
             return bool(people.animal) and not people.last_is_relative
-        case "relative":
-            return bool(people.relative)
+        case "relative" | "child":
+            return bool(people.relative) if pattern.needs == "relative" else people.last_is_child
         case "alone":
             return not people.newcomer and not _search(piece.language, "newcomer", piece.text[: found.start()])
         case "user":
@@ -608,16 +614,19 @@ def _who(
     if words is None and "who" not in found.re.groupindex:
         if pattern.needs == "other":
             return people.last, found.start()
-        if work or not pattern.about_others or "elided" not in cues(piece.language):
+        elided = people.of_user or ("elided" in cues(piece.language) and pattern.about_others)
+        if work or not elided:
             return work or ME, found.start()
-        return people.implied(found[0], pattern.category), found.start()
+        meant = people.implied(piece.text[: found.end()] if people.of_user else found[0], pattern.category)
+        return (meant if pattern.about_others or meant is ME else None), found.start()
     if work and words and words.strip().casefold() in ("we", "our"):
         return work, found.start("who")
     if words is None:
         person = people.topic(piece.text[: found.start()], cues(piece.language).get("topic"))
         another = max(people.newcomer, _search(piece.language, "newcomer", piece.text[:at]))
         if person is ME and another and (another > 1 or pattern.category in _OF_ONE_BEING):
-            return None, at  # "my mother came. Has diabetes."
+            alone = another > 1 and not _search(piece.language, "newcomer", piece.text[:at])
+            return (people.meant if alone and pattern.about_others else None), at  # "my mother came. Has diabetes."
         return (None if person and not person.is_self and not pattern.about_others else person), found.start()
     if words.strip(" ,").lower() in str(piece.language.people.get("and", "")).split():
         return _goes_on(piece, people, pattern, found)
@@ -660,6 +669,13 @@ def _mentioned(piece: SentenceInMessage, pattern: Pattern, found: re.Match[str])
     return bool(named) and only_intends(piece.language, before)
 
 
+# What may follow a word that puts another right: nothing that makes it the subject of a clause.
+_IS_OVER = expression(
+    r"\s*(?:$|[^\w\s]|(?:lol|haha|btw|actually|now|since|from|with|as|and|or|too|for|seit|jetzt|und|desde|ahora|y|depuis|maintenant|et|da|ora|e|agora)\b)",
+    re.IGNORECASE,
+)
+
+
 def _mended(piece: SentenceInMessage, match: PatternMatch, end: int) -> int:
     """Take the corrected word: "I live in Lisbon, sorry, Porto"."""
     cue = cues(piece.language).get("mend")
@@ -668,29 +684,10 @@ def _mended(piece: SentenceInMessage, match: PatternMatch, end: int) -> int:
     if again is None or not closing:
         return end
     better = read_at(piece.language, closing[-1], piece.text, again.end(), lower_case=piece.lower_case)
-    if better is None:
-        return end
+    if better is None or not _IS_OVER.match(piece.text, better.end):
+        return end  # "I work at Tesco, no, Anna works there"
     match.values[closing[-1].group] = [better]
     return better.end
-
-
-def _fields(pattern: Pattern, values: dict[str, list[SlotValue]], glue: str) -> Iterator[dict[str, SlotValue]]:
-    single = {group: items[0] for group, items in values.items() if items}
-    many = next((group for group, items in values.items() if len(items) > 1), None)
-    if many is None:
-        yield single
-        return
-    joined: dict[str, SlotValue] = {}
-    for item in values[many]:
-        if item.kind not in pattern.joined:
-            yield {**single, many: item}
-        elif item.kind in joined:
-            first = joined[item.kind]
-            joined[item.kind] = replace(first, value=f"{first.value}{glue}{item.value}", end=item.end)
-        else:
-            joined[item.kind] = item
-    for item in joined.values():
-        yield {**single, many: item}
 
 
 def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
@@ -721,7 +718,8 @@ def _candidate(
     held = span[1]
     start, end = piece.place(span[0]), piece.offset + held.end
     op: Literal["assert", "retract"] = "retract" if negated != (pattern.op == "retract") else "assert"
-    text = _about(piece.language, person, _filled(pattern.text, fields))
+    text, key = _about(piece.language, person, _filled(pattern.text, fields)), _filled(pattern.key, fields)
+    key = key.replace(" ", "_").lower()
     if op == "retract":
         text = text if person.label else text[:1].lower() + text[1:]
         text = str(piece.language.people.get("not", "No longer: {text}")).replace("{text}", text)
@@ -729,7 +727,7 @@ def _candidate(
         kind=pattern.kind,  # type: ignore[arg-type]
         subject=person.subject,
         category=_filled(pattern.category, fields),
-        key=_filled(pattern.key, fields).replace(" ", "_").lower(),
+        key="uses_tool" if key in _OF_ONE and _is_beside(piece.text[span[0] :]) else key,
         value=_filled(pattern.value, fields) or (pattern.default if op == "assert" else ""),
         text=text,
         confidence=round(pattern.confidence * verdict.weight, 3),
@@ -744,6 +742,16 @@ def _candidate(
         valid_to_ms=held.to_ms if op == "assert" else None,
         source=FACT_SOURCE,
     )
+
+
+_FIRST_WORD = expression(r"^(?:Last|On|This|Yesterday|Today|Two|Three|A)\b")  # of a time that begins a sentence
+_OF_ONE = frozenset(("uses_database", "uses_cloud", "uses_os", "uses_editor"))
+_BESIDE = expression(r"[^.;!?\n]*?\b(?:too|as well|besides|in addition|on top of that)\b", re.IGNORECASE)
+
+
+def _is_beside(clause: str) -> bool:
+    """Whether a tool is used beside another, which it so does not replace: "we use MySQL as well"."""
+    return _BESIDE.match(clause) is not None
 
 
 def _about(rules: PatternLanguage, person: MentionedPerson, text: str) -> str:

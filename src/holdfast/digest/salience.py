@@ -31,17 +31,21 @@ MAX_SPEAKER_CHARS = 40
 # What a sentence gains for what it holds; tuned by reading summaries of real chats.
 WORTH = {
     "decision": 0.5,
-    "promise": 0.35,
+    "promise": 0.2,
     "alarm": 0.7,
     "problem": 0.4,
     "feeling": 0.3,
     "preference": 0.4,
     "when": 0.25,
     "self": 0.3,
+    "happened": 0.35,
 }
-NUMBER, NAME, ANSWER, RELEVANT, CENTRAL, OPENING = 0.35, 0.25, 0.25, 0.4, 0.8, 0.1
+NUMBER, NAME, ANSWER, RELEVANT, CENTRAL, OPENING = 0.4, 0.35, 0.25, 0.4, 0.8, 0.1
 EMPTY, ASIDE, SUPPOSED = -0.9, -0.3, -0.6
 QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.6, -0.1
+# What is said to another of what is theirs ("You're doing great") tells of neither; between people "I love your …" and "Let's …" do not, either.
+TO_OTHER, TO_OTHER_OF_SELF = -0.8, -0.6
+CONCRETE = frozenset(("number", "name", "when", "alarm", "decision", "problem", "recommend"))
 ADVICE = 0.35
 # What counts of an assistant's sentence, and what a user's gains that is not about the user.
 ASSISTANT, USERS_MATTER = 0.8, 0.2
@@ -53,6 +57,7 @@ _FIRST = expression(
     re.IGNORECASE,
 )
 REDUNDANCY = 0.9
+LEAST_WORTH = 0.2  # of a sentence of a summary, however much room there is
 UNHEARD = 0.15  # what a sentence gains while none of its message is chosen
 SHORT_ANSWER_WORDS = 6.0
 FRAGMENT_WORDS = 6.0
@@ -75,7 +80,9 @@ class Unit:
     terms: Counter[str]
     date: str = ""
     score: float = 0.0
-    asked: Unit | None = None  # the question without which a short answer says nothing
+    needs: Unit | None = (
+        None  # the question without which a short answer says nothing, or the sentence that says who "she" is
+    )
 
 
 @dataclass(slots=True)
@@ -198,6 +205,7 @@ def _score(reading: ChatReading) -> None:
     asked = {unit.message: unit for unit in units if unit.question}
     before = {message: earlier for earlier, message in zip(list(said), list(said)[1:], strict=False)}
     seen: set[int] = set()
+    last: Unit | None = None
     for unit, share in zip(units, central, strict=True):
         score = CENTRAL * share / top + _unit_worth(unit, reading)
         first = unit.message not in seen and "empty" not in unit.signs
@@ -205,12 +213,16 @@ def _score(reading: ChatReading) -> None:
         if question is not None and question.speaker != unit.speaker and not unit.question:
             score += ANSWER * first + RELEVANT * cosine(unit.terms, said[question.message])
             if first and unit.words < SHORT_ANSWER_WORDS:
-                unit.asked = question
+                unit.needs = question
+        names = last is not None and last.message == unit.message and "empty" not in last.signs
+        if names and "leans" in unit.signs:
+            unit.needs = last
         score += OPENING * first
         if first:
             seen.add(unit.message)
+        last = unit
         score *= ASSISTANT if unit.role == "assistant" and score > 0 else 1.0
-        unit.score = score * (1.0 if unit.asked else length_factor(unit.words))
+        unit.score = score * (1.0 if unit.needs else length_factor(unit.words))
 
 
 def _unit_worth(unit: Unit, reading: ChatReading) -> float:
@@ -223,10 +235,13 @@ def _unit_worth(unit: Unit, reading: ChatReading) -> float:
         )
         score += WORTH["alarm"] * ("alarm" in signs)
     else:
-        score += sum(worth for kind, worth in WORTH.items() if kind in signs)
+        felt = signs - {"problem", "feeling"} if "calm" in signs else signs
+        score += sum(worth for kind, worth in WORTH.items() if kind in felt)
         score += USERS_MATTER * (reading.has_assistant and "self" not in signs and not unit.question)
     if "empty" in signs:
         score += EMPTY
+    if "other" in signs and not unit.question and not signs & CONCRETE:
+        score += TO_OTHER_OF_SELF if "self" in signs else TO_OTHER
     score += ASIDE * ("aside" in signs) + SUPPOSED * ("supposed" in signs)
     if unit.question:
         score += QUESTION_TO_ASSISTANT if reading.has_assistant and unit.role == "user" else QUESTION_TO_PERSON
@@ -269,7 +284,7 @@ def select(
     Select the best units within *budget_words*, in the order in which they were said.
 
     At most *per_message* come from one message, and of a role in *shares* that part of the words.  Below a
-    score of *least* nothing is taken once there are *enough_words*, and nothing of no worth at all.
+    score of *least* nothing is taken once there are *enough_words*, and nothing of next to no worth at all.
     """
     chosen: list[Unit] = []
     alike = [0.0] * len(units)
@@ -280,11 +295,11 @@ def select(
             i: units[i].score - REDUNDANCY * alike[i] + (UNHEARD if not taken[units[i].message] else 0.0) for i in left
         }
         best = max(left, key=lambda i: (fresh[i], -i))
-        if fresh[best] <= 0 or (fresh[best] < least and total >= enough_words):
+        if fresh[best] < LEAST_WORTH or (fresh[best] < least and total >= enough_words):
             break
         left.remove(best)
         unit = units[best]
-        exchange = [unit] if unit.asked is None or unit.asked in chosen else [unit.asked, unit]
+        exchange = [unit] if unit.needs is None or unit.needs in chosen else [unit.needs, unit]
         cost = sum(each.words for each in exchange)
         room = shares.get(unit.role, 1.0) * budget_words - by_role[unit.role]
         if taken[unit.message] >= per_message or total + cost > budget_words or unit.words > room:
@@ -304,6 +319,9 @@ LANGUAGES = ("de", "en", "es", "fr", "ja", "ko", "zh")
 _UNSPACED = ("ja", "ko", "zh")
 KINDS = (
     "self",
+    "other",
+    "leans",
+    "happened",
     "supposed",
     "decision",
     "promise",
@@ -423,7 +441,7 @@ def _lexicon(language: str) -> SalienceWords:
             + (rf"|(?:{joiners})\s+(?=\w)" if joiners else ""),
             re.IGNORECASE,
         ),
-        tail=re.compile(rf"[,，、]\s*(?:{either})(?=[\s.!?。！？~]*$)", re.IGNORECASE),
+        tail=re.compile(rf"[,，、]\s*(?:{either})(?=[\s.!。！~]*$)", re.IGNORECASE),  # ", right?" asks
         stop=frozenset(data["stop"].split()) | (ENGLISH_STOP if language == "en" else STOP.get(language, frozenset())),
         particles=tuple(sorted(data.get("particles", ()), key=lambda end: (-len(end), end))),
         cuts=data.get("cuts", ""),

@@ -102,10 +102,20 @@ _TAIL = expression(
 )
 _DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
 _BARE_DOING = expression(
-    r"(run|jog|swim|cycle|walk|meditate|row|hike|journal|smoke|commute|fast) (?:\d|every|each|daily|twice|once|three)",
+    r"(run|jog|swim|cycle|walk|meditate|row|hike|journal|smoke|commute|fast) (?:\d|every|each|daily|twice|once|three|on|in|at|around|before|after)",
     re.I,
 )
+_SUPPLEMENT = expression(r"^vitamin |(?<=\w) supplements?$")
 _BRANDS = frozenset(("possession", "tech"))
+# What follows is not about the subject before it: "Zendesk is history, it's Intercom now", "the doctor took me off metformin".
+_OF_THE_WRITER = expression(
+    r"\b(?:is|are|was|were)(?: now| all)? (?:history|out|gone|over|dead|done(?: with)?|no more|finished)\b[^.!?]{0,20}?[,;:–—-] ?"
+    r"(?:and |so |now |but )*it(?:'s| is)(?: now| all| just| only)* $|\b(?:took|taken|put|switched|moved) (?:me|us) (?:off|on|from|to|onto) (?:the |my )?$",
+    re.IGNORECASE,
+)
+_WHERE_WRITER = expression(r"(?:['’]s)?(?: is| was) (?:where|what) (?:i|we)\b| es donde \w+|(?: ist)?,* wo ich\b", re.I)
+_TO_COME = frozenset("new next future neue neuen neuer neues nuevo nueva nouveau nouvelle nuovo nuova".split())
+_WITH_ME = expression(r"\b(?:with (?:me|us)|(?:bei|mit) (?:mir|uns)|conmigo|con nosotros|avec (?:moi|nous))\b", re.I)
 _LEAST_CHARS = 3
 _LETTERS = expression(r"[^\W\d_]{2}")
 _ARTICLE = expression(r"^(?:the|an?|my|our) ", re.IGNORECASE)
@@ -117,7 +127,7 @@ _OBJECT = expression(
     r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|(?:training|studying|preparing|looking|applying) for|renovating|building|painting|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
     r"(?:(?:the|an?|their|some|another|one|two|three) )*(?P<thing>[\w'-]+(?: (?!(?:in|on|at|for|to|with|of|from|every|each|called|named|and|or|that|who|which|since|because|but|when|while|by|near|after|before|during|about|is|are|was|has|as|once|twice|again|now|also|very|really|regularly)\b)[\w'-]+){0,3})",
 )
-_NO_THING = frozenset(
+NO_THING = frozenset(
     "time times day days week weeks month months year years lot lots bit thing things people person something someone anything everything home work life way "
     "kind sort part place problem problems trouble issue issues difficulty good well much more less most fun well-being family friends child children".split()
 )
@@ -151,6 +161,7 @@ def verify_claim(
         return ""  # the model says so itself
     found = find_flaws(candidate, message, code)
     stated = _answers_wish(candidate, message) or _asks_for_oneself(candidate, message, found)
+    stated = stated or (OTHER in found and _names_old_value(candidate, message, known))
     if found and all(found) and not stated:
         return OF_OTHERS if OTHER in found else WANTED if WISH in found else SUPPOSED.format(modality=found[0])
     if candidate.op == "retract" and _names_known(candidate, known):
@@ -159,6 +170,16 @@ def verify_claim(
         return BY_OTHERS
     invented = candidate.op == "assert" and _invents_number(candidate, message, before, window, known)
     return NUMBER if invented else ""
+
+
+def _names_old_value(candidate: Candidate, message: Message, known: Iterable[Fact]) -> bool:
+    """Whether the words name what the address held before: "Nara is off, Osaka instead" after "Kyoto, Nara"."""
+    if candidate.kind != "attribute" or candidate.category in ("family", "pets", "identity"):
+        return False
+    here = (
+        f for f in known if (f.subject, f.category, f.key) == (candidate.subject, candidate.category, candidate.key)
+    )
+    return any(terms_of(f.value) & terms_of(message.content) for f in here if f.live)
 
 
 def _answers_wish(candidate: Candidate, message: Message) -> bool:
@@ -501,6 +522,8 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         return ""  # "she has some great songs like …" is the writer's opinion
     if not subject or _fits(subject, candidate, cue):
         return ""
+    if _OF_THE_WRITER.search(plain[:start]) or _WHERE_WRITER.match(plain, end):
+        return ""  # "St Mary's is where I teach"
     inferred = not claimed_terms(candidate) & terms_of(sentence)
     return "" if inferred and _is_thing(subject, rules) else OTHER  # "fish is back on the table" tells of a diet
 
@@ -511,10 +534,9 @@ def _is_of_talk(candidate: Candidate) -> bool:
 
 
 def _is_left(candidate: Candidate) -> bool:
-    """Whether a claim ends what ends when another person leaves: "Leo has moved out"."""
-    return candidate.op == "retract" and (
-        candidate.category in OF_THE_USER or candidate.key in ("lives_with", "travels_with")
-    )
+    """Whether a claim ends what ends when another leaves, or begins what another begins: "she's moved in with me"."""
+    ends, both = candidate.op == "retract", candidate.key in ("lives_with", "travels_with")
+    return bool(both and (ends or _WITH_ME.search(candidate.quote))) or (ends and candidate.category in OF_THE_USER)
 
 
 def _aside(rules: PatternLanguage, sentence: str, place: int) -> tuple[int, int] | None:
@@ -540,8 +562,8 @@ def _is_in_passing(rules: PatternLanguage, sentence: str, place: int, *, asked: 
     before = re.findall(r"[\w']+", sentence[: found.start()])[-1:] if asked else []  # "is my brother Sam …?"
     if len(words) > _MAX_IN_PASSING or _BREAKS.search(gap) or any(map(verb.fullmatch, [*words, *before])):
         return False
-    if "writer" in cue and cue["writer"].search(gap):
-        return False
+    if ("writer" in cue and cue["writer"].search(gap)) or (not asked and {*words[:1]} & _TO_COME):
+        return False  # "she wants to move for her new job"
     person = "person" in cue and words and cue["person"].fullmatch(words[-1])
     return not person or sentence[place].isupper()
 
@@ -608,7 +630,8 @@ def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]
     if candidate.kind != "attribute":
         return bool(named & terms_of(candidate.text)) and not _USER.match(candidate.text)
     if candidate.category in OF_THE_USER:
-        return not ("possesses" in cue and cue["possesses"].search(words[-1]))
+        own = candidate.key != "pet_named" and bool(named & claimed_terms(candidate))  # "my neighbor Pilar has a dog"
+        return own or not ("possesses" in cue and cue["possesses"].search(words[-1]))
     if candidate.category == "appointment" and named & terms_of(candidate.key):
         return True  # "the dentist is on Monday"
     if candidate.category == "identity":
@@ -633,13 +656,19 @@ def things_named(text: str) -> tuple[str, ...]:
 def _objects(text: str) -> tuple[str, ...]:
     """Return the object of a sentence, whole and by its last word, where that says what it is."""
     found = _OBJECT.match(text)
-    whole = found["thing"] if found else ""
+    whole = _SUPPLEMENT.sub("", found["thing"]) if found else ""
     last = whole.split()[-1] if whole else ""
     if named := re.search(r"\b(?:called|named) ([A-Z]\w+)", text):
-        return (named[1], *([whole, last] if len(last) >= _LEAST_CHARS and last.lower() not in _NO_THING else []))
+        return (named[1], *([whole, last] if len(last) >= _LEAST_CHARS and last.lower() not in NO_THING else []))
     if len(last) < _LEAST_CHARS:
         return (whole,) if whole[:1].isupper() else ()
-    return () if last.lower() in _NO_THING or last.isdigit() else (whole, last)
+    return () if last.lower() in NO_THING or last.isdigit() else (whole, last)
+
+
+_DEGREE = expression(
+    r"^(?:(?:type (?:\d|i+|one|two)|stage (?:\w+)|chronic|mild|moderate|severe|slight|early|acute|seasonal|gestational)\s+)+(?=\w)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -690,14 +719,19 @@ class KnownValue:
         if (self.category in _BRANDS or self.key == "lives_with") and " " in words:  # "girlfriend Noor"
             found += [word for word in (words.split()[-1], words.split()[0]) if word[:1].isupper()]
         last = words.rpartition(" ")[2]
-        if self.category == "goal" and len(last) > _LEAST_CHARS and last.lower() not in _NO_THING:
+        if self.category == "goal" and len(last) > _LEAST_CHARS and last.lower() not in NO_THING:
             found.append(last)  # "the bike" of "a new bike"
+        if self.key == "has_condition":
+            found.append(_DEGREE.sub("", words))  # "diabetes" of "type 2 diabetes"
+        if self.category == "medication":
+            found.append(_SUPPLEMENT.sub("", words))  # "iron" of "iron supplements", "b12" of "vitamin b12"
+            found += [last] if last.endswith("s") and len(last) > _LEAST_CHARS + 2 else []  # "thinners"
         if self.category == "appointment":
             kind = self.key.replace("_", " ")
             found += [kind, re.sub(r"(?:'s)? appointment$", "", kind)]
         if place := _STREET.fullmatch(words):
             found.append(place["name"])
-        least = _LEAST_CHARS if words.isascii() else 2
+        least = _LEAST_CHARS if words.isascii() and not (self.category == "family" and words[:1].isupper()) else 2
         return tuple(dict.fromkeys(name for name in found if len(name) >= least and _LETTERS.search(name)))
 
     @property

@@ -21,7 +21,7 @@ from ..text.dates import TimeSpan, date_words, find_times, with_date
 from ..text.terms import likely_languages
 from ..types import Message
 from .answers import numbers_in
-from .grammar import NEXT_VERB, OpenSlot, PatternLanguage, PatternSlot
+from .grammar import NEXT_VERB, OpenSlot, Pattern, PatternLanguage, PatternSlot
 
 _TOKEN = expression(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "
@@ -452,6 +452,16 @@ def read_amount(text: str) -> tuple[str, str] | None:
     return (str(max(amounts)), _currency(around)) if amounts else None
 
 
+_LIMIT_KEY = expression(r"max_([a-z]{3})")
+
+
+def limit_in_currency(key: str, value: str) -> tuple[str, str]:
+    """Return the key and the figures of a limit in another currency than that of *key*: ``max_eur`` and 5000 of "5,000 euros"."""
+    held = _LIMIT_KEY.fullmatch(key)
+    amount = read_amount(value) if held else None
+    return (f"max_{amount[1]}", amount[0]) if held and amount and amount[1] not in ("", held[1]) else (key, value)
+
+
 _SCALE_WORDS = {
     10: "십 十",
     100: "hundred hundert cien ciento cent cents cento cem 백 百",
@@ -717,3 +727,23 @@ def _one_clause(between: str) -> bool:
 
 def _ms(at: datetime) -> float:
     return at.timestamp() * 1000
+
+
+def item_fields(pattern: Pattern, values: dict[str, list[SlotValue]], glue: str) -> Iterator[dict[str, SlotValue]]:
+    """Yield the values of a match for each item of its list; items of one kind may be joined."""
+    single = {group: items[0] for group, items in values.items() if items}
+    many = next((group for group, items in values.items() if len(items) > 1), None)
+    if many is None:
+        yield single
+        return
+    joined: dict[str, SlotValue] = {}
+    for item in values[many]:
+        if item.kind not in pattern.joined:
+            yield {**single, many: item}
+        elif item.kind in joined:
+            first = joined[item.kind]
+            joined[item.kind] = replace(first, value=f"{first.value}{glue}{item.value}", end=item.end)
+        else:
+            joined[item.kind] = item
+    for item in joined.values():
+        yield {**single, many: item}

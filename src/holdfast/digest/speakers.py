@@ -95,6 +95,7 @@ def text_lines(text: str) -> list[TextLine]:
 
 _EMOJI = r"(?: ?[\u2190-\u2bff\U0001f000-\U0001faff\ufe0f\u200d]+)?"
 LABEL = expression(
+    r"(?=[^:：]*[:：])"  # most lines have no colon; without this the name is tried at every length
     r"[ \t]*(?:[-•*~][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[^\]\n]{1,40}\] ?){0,2}(?:\*\*|__)?[@<\[(]?(?P<name>[^\W\d_](?:[\w.'’ -]|\s\(?\d){0,38}?)"
     rf"{_EMOJI}[>\])]?(?:\*\*|__)?(?: ?\([^()\n]{{1,30}}\)| says?| said| wrote| a dit| dijo| sagte)? ?(?:\*\*|__)?[:：](?:\*\*|__)?(?=\s|[^\s\d/:：])[ \t]*"
 )
@@ -122,6 +123,7 @@ _TIMES = tuple(
         rf"{_HOUR}[ \t]+([^\W\d_][\w.'-]{{0,24}})[ \t]*\|[ \t]+(?=\S)",
     )
 )
+_TIMES_IN_WORDS = _TIMES[4:5]  # without a digit
 # The same alone on a line, above the words.
 _HEADS = tuple(
     expression(rf"[ \t]*{sign}[ \t]*\Z", re.IGNORECASE)
@@ -132,6 +134,8 @@ _HEADS = tuple(
         rf"{_WHEN}[ \t]+(speaker \w+|interviewer|host|guest|moderator)",
     )
 )
+_HEADS_IN_WORDS = _HEADS[2:3]
+_DIGIT = expression(r"\d")
 # A name set off by another sign than a colon ("(Ann) ok", "[Ann] ok", "Ann > ok"), and one alone above the words.
 _OTHERS = (
     expression(
@@ -146,6 +150,10 @@ _FIRST_PERSON = expression(r"(?:i|i'\w+|ich|yo|soy|vivo|tengo|je|j'\w+|我|저�
 _DESCRIBED = expression(
     r"(?:my|our|mein\w*|unser\w*|mi|mon|ma|mia|mio) (?:[\w-]+ )?[\w-]+[ \t]*(?:[,.;(]|\Z|\d)", re.IGNORECASE
 )
+_TOLD_APART = frozenset(
+    "different another other second ander anderer andere anderes otro otra autre altro altra outro outra".split()
+)
+_PRESENT = frozenset("here speaking again hier aquí ici".split())
 _REPLY = expression(
     r"\W*(?:(?:that'?s |so |how )?(?:ok(?:ay)?|nice|cool|great|lo+l|lmao|(?:ha){2,}\w*|omg|wow|same|me too|really|thanks|thx|hi|hey|hello|wtf|what|no way|oh|ah|aw+|congrats|true|sounds good|i see|wonderful|vale|hola|claro|echt|genau|stimmt|ach|ah bon|d'accord|真的|好的|진짜)(?![^\W_])[^.\n]{0,24}|(?:[^\s?]+ ){0,7}[^\s?]+[?？]+)\W*\Z",
     re.IGNORECASE,
@@ -244,10 +252,11 @@ def _turn(found: re.Match[str], sure: int, line: TextLine) -> _Turn:
 def _timed(line: TextLine) -> _Turn | None:
     if nick := NICK.match(line.head):
         return _turn(nick, _TIMED, line)
-    for sign in _TIMES:
+    clock = _DIGIT.search(line.head)
+    for sign in _TIMES if clock else _TIMES_IN_WORDS:
         if (found := sign.match(line.head)) and _may_speak((turn := _turn(found, _TIMED, line)).name):
             return turn
-    for sign in _HEADS if len(line.text) < HEAD_CHARS else ():
+    for sign in () if len(line.text) >= HEAD_CHARS else _HEADS if clock else _HEADS_IN_WORDS:
         found = sign.match(line.head)
         if found and _may_speak((turn := _turn(found, _TIMED, line)).name) and not _is_clause(turn.name):
             return turn
@@ -275,7 +284,9 @@ def _named(line: TextLine) -> _Turn | None:
     ]
     if named or len(words) > 3 or words[0] in _STOP_WORDS or cue("own").search(name) or not _could_name(name):
         return None
-    return None if _DESCRIBED.match(turn.said) else turn
+    told = turn.said.casefold().split()[:2]  # "Different Chris: Chris Bello, my accountant, says …" is the writer's
+    described = _DESCRIBED.match(turn.said) or words[0] in _TOLD_APART
+    return None if described or (len(told) > 1 and told[0] == words[-1] and told[1] not in _PRESENT) else turn
 
 
 def _set_off(sign: re.Pattern[str], line: TextLine, below: list[TextLine]) -> _Turn | None:

@@ -61,6 +61,8 @@ MAX_CONCERNS, MAX_ACTIONS = 3, 4
 ASSISTANT_THEME_WEIGHT = 0.35
 SAME = 0.6
 FALLBACK_SENTENCES = 2
+# Where the text is more than a third of what was said, it is chosen again with fewer words, down to a sentence.
+LESS, LEAST_CHOSEN_WORDS = 0.85, 16.0
 TOOL_WORDS = 12.0
 
 
@@ -72,26 +74,35 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
     ``actions`` plans, decisions and advice with the name of who spoke.
     """
     reading = read(messages)
-    units = list({(unit.speaker, unit.text.casefold()): unit for unit in reversed(reading.units)}.values())[::-1]
-    budget = min(MOST_WORDS, max(LEAST_WORDS, SHARE * reading.total_words))
-    speaking = len({unit.message for unit in reading.units}) or 1
-    chosen = select(
-        units,  # what one says again is said once
-        budget,
-        per_message=max(2, math.ceil(8 / speaking)),
-        least=MIN_SENTENCE_SCORE,
-        enough_words=LEAST_WORDS,
-        shares={"user": USER_SHARE, "assistant": ASSISTANT_SHARE} if reading.users and reading.has_assistant else {},
-    )
+    most = most_tokens(sum(count_tokens(message.content) for message in messages))
+    words = min(MOST_WORDS, max(LEAST_WORDS, SHARE * reading.total_words))
+    text = _chunk_text(_chosen(reading, words), reading, messages)
+    while count_tokens(text) > most and words >= LEAST_CHOSEN_WORDS:
+        words *= LESS
+        text = _chunk_text(_chosen(reading, words), reading, messages)
     draft = SummaryDraft(
-        text=_chunk_text(chosen, reading, messages),
+        text=text,
         themes=_themes(reading),
         concerns=_concerns(reading),
         actions=_actions(reading),
         exchanges=count_exchanges(messages),
         source=SUMMARY_SOURCE,
     )
-    return without_least_items(draft, most_tokens(sum(count_tokens(message.content) for message in messages)))
+    return without_least_items(draft, most)
+
+
+def _chosen(reading: ChatReading, words: float) -> list[Unit]:
+    """Choose sentences of together some *words*; what one says again is said once."""
+    units = list({(unit.speaker, unit.text.casefold()): unit for unit in reversed(reading.units)}.values())[::-1]
+    speaking = len({unit.message for unit in reading.units}) or 1
+    return select(
+        units,
+        words,
+        per_message=max(2, math.ceil(8 / speaking)),
+        least=MIN_SENTENCE_SCORE,
+        enough_words=min(words, LEAST_WORDS),
+        shares={"user": USER_SHARE, "assistant": ASSISTANT_SHARE} if reading.users and reading.has_assistant else {},
+    )
 
 
 def _chunk_text(chosen: Sequence[Unit], reading: ChatReading, messages: Sequence[Message]) -> str:
@@ -136,6 +147,8 @@ def _concerns(reading: ChatReading) -> tuple[str, ...]:
     def weight(unit: Unit) -> float:
         if unit.role != "user" or unit.signs & {"calm", "supposed"} or ("empty" in unit.signs and unit.words < 14):
             return 0.0
+        if "other" in unit.signs and not unit.signs & {"problem", "alarm"}:
+            return 0.0  # compassion
         if unit.words < LEAST_ITEM_WORDS + 2 * unit.question and "feeling" not in unit.signs:
             return 0.0
         if not reading.has_assistant and named and "self" not in unit.signs:
@@ -151,10 +164,11 @@ def _actions(reading: ChatReading) -> tuple[str, ...]:
     """Return users' plans, promises and decisions and the assistant's advice, with names."""
 
     def weight(unit: Unit) -> float:
-        if unit.question or "supposed" in unit.signs or ("empty" in unit.signs and unit.words < 10):
+        idle = unit.words < LEAST_ITEM_WORDS or ("empty" in unit.signs and unit.words < 10)  # "I will!"
+        if unit.question or "supposed" in unit.signs or idle:
             return 0.0
         if unit.role == "assistant":
-            advice = {"recommend", "alarm"} & unit.signs and unit.words >= LEAST_ITEM_WORDS
+            advice = {"recommend", "alarm"} & unit.signs
             return 0.5 + 0.3 * unit.score if advice else 0.0
         if "self" not in unit.signs or not {"decision", "promise"} & unit.signs:
             return 0.0

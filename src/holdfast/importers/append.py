@@ -134,9 +134,16 @@ def store_memories(
     """
     Store memories as facts of *user*, each from its own time, and once however often it is repeated.
 
-    What was stated later still holds; what a choice of the user forbids is counted with the reason.
+    What was stated later still holds; what a choice of the user forbids is counted with the reason.  What is believed
+    already is not said once more by another program's copy of it.
     """
+    facts = user.facts()
+    texts, places = {fact.text for fact in facts}, {(fact.category, fact.key, fact.value) for fact in facts}
     for item in memories:
+        if item.text in texts or item.address in places:
+            outcome.known_memories += 1
+            on_memory(outcome)
+            continue
         words: dict[str, Any] = {"text": item.text or None}
         if item.address is not None:
             words |= dict(zip(("category", "key", "value"), item.address, strict=True))

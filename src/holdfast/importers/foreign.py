@@ -480,6 +480,8 @@ def _parts(
     several = len(names) > 1 or source.is_archive or source.path.is_dir()
     bundle = _is_okf(source, names)
     for name in names:
+        if bundle and name.rsplit("/", 1)[-1].lower() == "index.md":  # it lists the other files
+            continue
         for kind, items in _part(source, name, several, mapped, None if several else detected):
             known = True
             yield ("okf" if bundle and kind == "markdown" else kind), items

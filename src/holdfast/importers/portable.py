@@ -345,7 +345,7 @@ def memories_of(data: Mapping[str, Any]) -> list[dict[str, Any]]:
             continue
         said = next((one for one in fact["evidence"]), None)
         by_hand = said is not None and said["conversation"] == "(by hand)"
-        extracted = (said["at"] if said is not None and by_hand else None) or fact["recorded_at"]
+        extracted = (None if said is None else said["at"]) or fact["recorded_at"]
         memory = {
             "id": fact["id"],
             "userId": str(data["user"]),
@@ -376,9 +376,10 @@ WRITERS: dict[str, tuple[str, Callable[[Mapping[str, Any]], tuple[bytes, list[Fo
 def _losses(data: Mapping[str, Any]) -> list[FormatLoss]:
     """Return what none of the formats carries, of which there is any."""
     talks = data["conversations"]
+    subjects = {str(one["subject"]) for one in (*data["subjects"], *data["facts"])} - {"self"}
     counts = [
         ("summaries", sum(len(talk["summaries"]) for talk in talks), "they are made again from the messages"),
-        ("subjects", len(data["subjects"]), "the formats know one person; facts about others are sentences"),
+        ("subjects", len(subjects), "the formats know one person; facts about others are sentences"),
         (
             "choices",
             len(data["consent"]) + len(data["never"]),

@@ -33,11 +33,29 @@ RATED_PAGE = 200  # messages that are read at once to find the latest reply
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """The numbers given to the messages; ``duplicate``: an earlier call with this key had stored them."""
+    """
+    The numbers given to the messages; ``duplicate``: an earlier call with this key had stored them.
+
+    ``read``: nothing has changed since `WorkSettings.read_from`, so what was read in the messages can be learned.
+    """
 
     first_seq: int
     last_seq: int
     duplicate: bool
+    read: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFrom:
+    """The rows of user and conversation from which messages were read for facts before they are stored."""
+
+    user: UserRow
+    conversation: ConversationRow | None
+
+    def holds(self, user: UserRow, conversation: ConversationRow | None) -> bool:
+        """Return whether facts, and the conversation, are still as they were."""
+        same = (self.user.epoch, self.user.facts_rev) == (user.epoch, user.facts_rev)
+        return same and self.conversation == conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,8 @@ class WorkSettings:
     to the caller, who is about to do it.  ``digest``: what is written by hand is not digested.  ``own_facts``: whether the
     conversation shall have facts of its own; ``None``: as it began.  ``summarize``: whether chunks are summarized;
     with ``rolling`` a model summarizes all but the last so many exchanges, a few at a time.  ``begin`` begins a branch in
-    the same transaction, and returns the message that it follows.
+    the same transaction, and returns the message that it follows.  ``read_from``: the caller has read the messages for facts,
+    and learns these in the same transaction where the rows are still the same.
     """
 
     embed: bool
@@ -62,6 +81,12 @@ class WorkSettings:
     reads: Literal["", "turns", "chunks"] = ""
     states: bool = False
     begin: Callable[[WriteView], int] | None = None
+    read_from: ReadFrom | None = None
+
+    def have_read(self, user: UserRow, conversation: ConversationRow | None) -> bool:
+        """Return whether what was read in the messages beforehand holds for these rows."""
+        digested = self.digest and self.begin is None
+        return digested and self.read_from is not None and self.read_from.holds(user, conversation)
 
 
 def append(
@@ -99,17 +124,18 @@ def append(
         return AppendResult(before[1], before[2], duplicate=True)
     if orders.begin is not None:
         prepared = [_following(prepared[0], orders.begin(view)), *prepared[1:]]
-    user = view.user()
+    user, stored = view.user(), view.conversation()
+    read = orders.have_read(user, stored)
     if user == UserRow():  # somebody new, or erased: no cache may take the counters for those of before
         user = replace(user, epoch=now_ms)
-    row = view.conversation() or _fresh(view, prepared, config, orders, now_ms)
+    row = stored or _fresh(view, prepared, config, orders, now_ms)
     if orders.own_facts is not None and orders.own_facts != bool(row.own_facts):
         raise Conflict(
             f"this conversation began with own_facts={bool(row.own_facts)}",
             hint="leave own_facts out, or begin another conversation",
         )
     rows, docs, after = _number(prepared, row, user, config, now_ms)
-    if not orders.digest:
+    if read or not orders.digest:
         after = replace(after, extracted_seq=after.next_seq - 1)
     after = _unread(after, rows, orders)
     view.save_user(replace(user, next_doc=user.next_doc + len(rows), version=user.version + 1), now_ms)
@@ -122,7 +148,7 @@ def append(
     if key is not None:
         view.add_idempotency(key, digest, rows[0].message.seq, rows[-1].message.seq, now_ms)
     _order_work(view, rows, row, after, config, orders, now_ms)
-    return AppendResult(rows[0].message.seq, rows[-1].message.seq, duplicate=False)
+    return AppendResult(rows[0].message.seq, rows[-1].message.seq, duplicate=False, read=read)
 
 
 def _following(item: PreparedMessage, seq: int) -> PreparedMessage:
@@ -232,7 +258,7 @@ def _order_work(
     A chunk of few long messages is noticed at the next long one.
     """
     last_seq = after.next_seq - 1
-    if orders.digest and any(row.message.role == "user" for row in rows):
+    if after.extracted_seq < last_seq and any(row.message.role == "user" for row in rows):
         view.want("extract", "", wanted=last_seq, run_at_ms=now_ms + orders.extract_after_ms, now_ms=now_ms)
     waiting = after.next_seq - after.chunk_start
     silence_ms = config.chunk_gap_minutes * 60_000

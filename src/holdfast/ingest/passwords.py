@@ -51,7 +51,7 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def told_spans(text: str, folded: str) -> Iterator[tuple[int, int]]:
-    """Find the passwords and codes that a sentence tells without calling them so beside the value; *folded* is the text, case-folded."""
+    """Find passwords and codes whose name is not beside the value; *folded* is the text, case-folded."""
     eastern = not text.isascii() and bool(_EASTERN.search(text))
     if eastern:
         yield from _all_spans(_EASTERN_PASSWORD, text)
@@ -436,7 +436,7 @@ def _password_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _after(text: str, anchor: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """Find what is told after a word for a password, up to two sentences on."""
+    """Find the value that follows a word for a password, up to two sentences on."""
     told = _WORDS.match(text, anchor.end())
     if told and (anchor[0].casefold() != "clave" or _MINE.search(text[max(0, anchor.start() - 12) : anchor.start()])):
         value = told[told.lastindex or 0]

@@ -380,6 +380,8 @@ _LOOSE = tuple(
         rf"(?<!\w)(?:made|make|making) (\S{{4,128}}) (?=\w){_OF_MINE}(?:{_SHORT})(?!\w){NO_TOOL}",
         rf"(?<!\w)(?:type|enter|put|try|say)(?: in)? (\S{{4,128}}) (?:when|where|at|for|into|in) [^.?!\n]{{0,30}}?(?:{_SHORT})(?!\w)",
         r"(?<!\w)(?:wi-?fi|wlan|network|ssid|router)(?!\w)[^.?!\n]{0,40}? (?:key|schlüssel)(?:'s| is| ist|:|=) {0,2}(\S{6,63})",
+        r"(?<!\w)(?:wi-?fi|wlan|ssid|router)(?!\w)[^.?!\n]{0,40}?, ?(?:and )?(?:the )?(?:key|schlüssel) (\S{6,63})",
+        r"(?<!\w)use (\S{4,64}) to (?:log|sign) (?:in|on)(?!\w)(?: as (?:me|us)|[.,!]|$)",
         rf"(?<!\w)(?:{_SERVICES})(?: login| account)?(?:'s| is|:) {{0,2}}\S{{2,60}} ?[/|] ?(\S{{4,64}})",
         r"(?<!\w)(?:log-?ins?|log ?in details|log ?in with|sign in with|creds?|credentials|zugangsdaten|anmeldedaten|identifiants|credenciales|credenciais"
         r"|credenziali|inloggegevens|dane logowania)(?!\w)[^\n/:]{0,40}?[:= ]\s{0,2}\S{2,60}?(?: ?[/:|,] ?| and | und | y | e | et | en | i )(\S{4,64})",
@@ -406,6 +408,7 @@ _CODES = tuple(
         rf"(?<![\d.,:/-])(\d{{3,10}}[#*]?) (?:is|was|opens) (?:my|the|our) {_LOCKS}[- ](?:code|combination)(?!\w)",
         rf"(?<!\w)code(?:'s| is|:) {{0,2}}(\d{{3,10}}[#*]?) (?:for|to|of|on) (?:my|the|our) (?:\w+ ){{0,2}}?{_LOCKS}(?!\w)",
         r"(?<!\w)pass ?code(?:,? (?:for|of|to) [^.?!\n\d:]{1,30}?)?(?:'s| is| was|:|=)? {0,2}(\d(?:[ -]?\d){3,11})(?![\d%])",
+        r"(?<!\w)pass ?code\?+ (?:it['’]?s |it is |that['’]?s )?(\d(?:[ -]?\d){3,11})(?![\d%])",
         r"(?<!\w)(?:tür|haus|garagen|tor|alarm|zugangs|safe|bestätigungs)[- ]?code(?: ist| lautet| war|:|=)? {0,2}(\d{3,10}[#*]?)(?!\d)",
         r"(?<!\w)(?:code|código|codigo|codice|kod|combinación|combinaison|combinazione)(?: secreto| segreto)? (?:de la |de l'|du |de |del |della |dell'|do |da |para |pour |per |van de |do drzwi |d[’'])"
         r"[^.?!\n\d]{0,25}?(?:puerta|porte|porta|portail|portão|portal|cancello|alarm[ae]?|caja fuerte|coffre|cassaforte|casa|maison|immeuble|edificio|verificación|vérification|verifica|deur|to)"
@@ -416,7 +419,7 @@ _CODES = tuple(
         r"(?: are| is| were| was| reads?|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
         r"(?<!\w)(?:number|code) (?:on|at) the (?:back|front) of (?:the|my) card(?: are| is| were| was| reads|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
         r"(?<!\w)(?:amex|card|american express)(?:'s)? cid(?:'s| is|:|=)? {0,2}(\d{3,4})(?!\d)",
-        r"(?<!\w)(?<!promo )(?<!zip )(?<!area )(?<!discount )code (?:that )?(?:they|you|the bank|google|apple|whatsapp)[^.?!\n\d]{0,12}? ?(?:sent|texted|e-?mailed)[^.?!\n\d]{0,15}?(?: is|:|,) {0,2}(\d{4,8})(?![\d%]|[.,]\d| percent| lines\b)",
+        r"(?<!\w)(?<!promo )(?<!zip )(?<!area )(?<!discount )code (?:that )?(?:they|you|the bank|google|apple|whatsapp)[^.?!\n\d]{0,12}? ?(?:sent|texted|e-?mailed)[^.?!\n\d]{0,15}?(?: is| was|:|,) {0,2}(\d{4,8})(?![\d%]|[.,]\d| percent| lines\b)",
     )
 )
 # A card's number on its back, where the words before it speak of a card or of paying: a shirt has one too.

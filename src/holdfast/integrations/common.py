@@ -13,13 +13,14 @@ import logging
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Generic, Literal, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..aio import AsyncMemory
-from ..context.assemble import LAYERED, Layout
-from ..context.material import Material, TokenMeter
+from ..context.assemble import Until
 from ..conversation import Conversation
 from ..errors import BadInput, ConfigError, KeyReused
 from ..memory import Memory
@@ -27,7 +28,7 @@ from ..scope import MAX_NAME_CHARS, SELF, Scope, checked_name
 from ..store import END_OF_NAMES, ConsentRow, ItemRow, ReadView, UserRow, WriteView, effective_consent
 from ..text import dataclass
 from ..text.validate import replace_unstorable
-from ..types import Message, Summary
+from ..types import Message
 
 log = logging.getLogger("holdfast")
 
@@ -68,6 +69,24 @@ def short_key(*parts: object) -> str:
     return key if clean else hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+_SWITCHES: ContextVar[tuple[bool, bool]] = ContextVar("holdfast_switches", default=(True, True))
+
+
+@contextmanager
+def memory_switches(*, read: bool = True, write: bool = True) -> Iterator[None]:
+    """
+    Switch reading or writing off for the calls of adapters in the block, and in the tasks and threads that it starts.
+
+        with memory_switches(write=False):
+            agent.invoke(…)
+    """
+    token = _SWITCHES.set((read, write))
+    try:
+        yield
+    finally:
+        _SWITCHES.reset(token)
+
+
 async def in_thread(call: Callable[P, T], *args: P.args, **more: P.kwargs) -> T:
     """Run *call* in a worker thread, to its end even when the caller is canceled: a write is never half known."""
     return await asyncio.shield(asyncio.to_thread(call, *args, **more))
@@ -85,42 +104,6 @@ class MemoryBlocks:
     stable: str
     volatile: str
     recent: tuple[dict[str, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Until:
-    """The layered strategy for a conversation as it was before message *stop*."""
-
-    stop: int
-
-    @property
-    def name(self) -> str:
-        """See `Strategy.name`."""
-        return "until"
-
-    @property
-    def memory_role(self) -> Literal["user", "system", "developer"]:
-        """See `Strategy.memory_role`."""
-        return LAYERED.memory_role
-
-    @property
-    def recalls(self) -> bool:
-        """See `Strategy.recalls`."""
-        return True
-
-    def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`."""
-        before = [summary for summary in summaries if summary.end_seq < self.stop]
-        return LAYERED.first_wanted(before, min(total, self.stop - 1), recent_messages, budget_tokens)
-
-    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
-        """See `Strategy.wanted_summaries`."""
-        before = [summary for summary in summaries if summary.end_seq < self.stop]
-        return LAYERED.wanted_summaries(before, recent_messages)
-
-    def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
-        """See `Strategy.lay_out`."""
-        return LAYERED.lay_out(material.until(self.stop), room, recent_messages, meter)
 
 
 class AdapterMemory:
@@ -156,7 +139,17 @@ class AdapterMemory:
         self.user = None if user is None else checked_name("user", user)
         self.org, self.bot = checked_name("org", org), checked_name("bot", bot)
         self.subject, self.budget_tokens = subject, budget_tokens
-        self.read, self.write = read, write
+        self._read, self._write = read, write
+
+    @property
+    def read(self) -> bool:
+        """Whether memory is shown to the model, here and now."""
+        return self._read and _SWITCHES.get()[0]
+
+    @property
+    def write(self) -> bool:
+        """Whether what is said is stored, here and now."""
+        return self._write and _SWITCHES.get()[1]
 
     @property
     def memory(self) -> Memory:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
-from ..clock import new_id, to_ms
+from ..clock import from_ms, new_id, to_ms
 from ..digest import rules
 from ..digest.endings import find_endings
 from ..digest.grounding import ground, in_other_language
 from ..digest.mentions import SubjectNames, is_code, subject_names
 from ..digest.second_look import known_values, without_ended
+from ..ingest.append import ReadFrom
 from ..ingest.redact import MASK, mask_messages, mask_secrets
 from ..reconcile.archive import request_upkeep
 from ..reconcile.compare import in_first_person
@@ -27,6 +28,7 @@ from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Messag
 from .queue import Dependencies, check_claim, scope_of
 
 BATCH_MESSAGES = 200
+UNREAD_AHEAD = 20  # messages that an append reads along with its own
 EARLIER_MESSAGES = 24  # before the first that is read, for the people whom they introduced
 INTRODUCES = ("family", "pets")
 DISCARDED = "discarded: the words hold what must not be remembered"
@@ -49,6 +51,17 @@ class RuleInput:
     subjects: list[SubjectRow]
     named_by: list[FactRow]
     earlier: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAhead:
+    """The claims of messages that are not stored yet, with the rows that they were read from; ``waiting``: earlier ones were read along."""
+
+    rows: ReadFrom
+    accepted: list[Claim]
+    refused: list[tuple[Candidate, str]]
+    hints: MatchHints
+    waiting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +97,45 @@ class FactReader:
             changes += batch
             if done:
                 return report_of(changes)
+
+    def read_ahead(self, scope: Scope, said: Sequence[Message]) -> ReadAhead | None:
+        """
+        Read messages that are about to be stored at the end of a conversation, with the small talk before them that waits to be read.
+
+        ``None`` while more is unread, or what is unread is being read or could not be.
+        """
+        found = self.deps.store.read(scope, partial(self._before_stored, said=said))
+        if found is None:
+            return None
+        accepted, refused = self.claims(scope, found[1])
+        waiting = len(found[1].messages) > len(said)
+        return ReadAhead(found[0], accepted, refused, self.hints_for_claims(accepted), waiting)
+
+    def _before_stored(self, view: ReadView, said: Sequence[Message]) -> tuple[ReadFrom, RuleInput] | None:
+        row, user = view.conversation(), view.user()
+        first = row.next_seq if row else 1
+        start = row.extracted_seq + 1 if row else 1
+        if first - start > UNREAD_AHEAD or (start < first and not view.is_waiting("extract")):
+            return None
+        stored = view.messages(start_seq=max(1, start - 1)) if first > 1 else []
+        before = stored.pop(0) if stored and stored[0].seq < start else None
+        messages = stored + [
+            replace(message, at=from_ms(to_ms(message.at)), seq=seq, conversation=view.scope.conversation or "")
+            for seq, message in enumerate(said, first)
+            if message.at is not None
+        ]
+        return ReadFrom(user, row), self._input(view, messages, before, speaker_names(view, messages))
+
+    def learn_ahead(self, view: WriteView, ahead: ReadAhead) -> list[FactChange]:
+        """Learn what was read ahead, in the transaction that has just stored the messages."""
+        row, now_ms = view.conversation(), self.deps.now_ms()
+        if row is None:
+            return []
+        if ahead.waiting:
+            view.drop_waiting("extract")
+        changes = self.learn(view, ahead.accepted, ahead.refused, ahead.hints, now_ms)
+        self.order_follow_up(view, row, changes, now_ms)
+        return changes
 
     def _snapshot(self, view: ReadView) -> RuleInput:
         row = view.conversation()
@@ -149,10 +201,11 @@ class FactReader:
                     *(row.fact for row in seen.facts),
                     *(claim.candidate for claim in accepted),
                 ]
-                known = known_values(believed, scope.conversation or "")
+                speaker = speaker_subject(message, scope.user, seen.names)
+                # What another sold or left is theirs, not the user's.
+                known = known_values(believed, scope.conversation or "") if speaker == SELF else []
                 ends = find_endings(message, found, known, others=names.ids, language_code=config.language)
                 found = [*without_ended(found, ends), *ends]
-                speaker = speaker_subject(message, scope.user, seen.names)
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 said += found
                 found = [candidate for candidate in found if not matches_blocked_topic(candidate, seen.never)]
@@ -227,7 +280,7 @@ class FactReader:
     ) -> tuple[bool, list[FactChange]]:
         check_claim(view, job, seen.epoch)
         row, now_ms = view.conversation(), self.deps.now_ms()
-        if row is None or not seen.messages:
+        if row is None or not seen.messages or row.extracted_seq >= seen.messages[-1].seq:  # an append read them along
             view.finish(job, now_ms)
             return True, []
         changes = self.learn(view, accepted, refused, hints, now_ms)

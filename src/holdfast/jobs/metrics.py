@@ -6,10 +6,10 @@ Each has a definition, and a value only with the numbers that it was counted fro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from datetime import UTC, date, datetime
-from itertools import groupby
+from itertools import groupby, takewhile
 from statistics import median
 
 from ..clock import to_ms
@@ -86,11 +86,19 @@ def compute_metrics(
     jobs: Sequence[Job],
     *,
     left_out: int = 0,
+    note: Callable[[Scope], None],
 ) -> Metrics:
-    """Compute the measures over *scopes*, one user after the other; *used* and *jobs* are those of the same users."""
+    """
+    Compute the measures over *scopes*, one user after the other; *used* and *jobs* are those of the same users.
+
+    *note* is called for each user of whom a question is listed, as its words are.
+    """
     counted = Tally()
     for scope in scopes:
-        counted.add(store.read(scope, lambda view: tally(view, days)))
+        found = store.read(scope, lambda view: tally(view, days))
+        if found.asked_again and len(counted.asked_again) < MOST_LISTED:
+            note(scope)
+        counted.add(found)
     return Metrics(
         measures=tuple(_measures(counted, days, used, jobs)),
         asked_again=tuple(counted.asked_again),
@@ -353,13 +361,13 @@ class KnownFact:
 
 
 def questions(messages: Sequence[Message]) -> Iterator[AskedQuestion]:
-    """The questions that assistants asked, in order, each at most once a message."""
+    """The questions that assistants asked, in order."""
     for place, message in enumerate(messages):
-        if message.role != "assistant":
+        if message.role != "assistant" or not any(mark in message.content for mark in MARKS):
             continue
-        following = messages[place + 1 :]
-        end = next((at for at, one in enumerate(following) if one.role == "assistant"), len(following))
-        answered = tuple(one.seq for one in following[:end] if one.role == "user")
+        rest = (messages[at] for at in range(place + 1, len(messages)))
+        following = takewhile(lambda one: one.role != "assistant", rest)
+        answered = tuple(one.seq for one in following if one.role == "user")
         for span in split_sentences(message.content):
             text = span.of(message.content).strip()
             if text.rstrip(_CLOSING).endswith(MARKS):

@@ -9,6 +9,7 @@ which is discarded afterwards has still been paid for visibly.  No call is made 
 from __future__ import annotations
 
 import copy
+import hashlib
 import random
 import threading
 import time
@@ -459,10 +460,23 @@ def total_tokens(answer: Answer) -> int:
 
 
 def prompt_levels(store: Store, scope: Scope) -> list[list[PromptRow]]:
-    """Return the prompts of the user, of the bot, and of the org, the nearest first; see `Admin.prompts`."""
+    """
+    Return the prompts of the user, of the bot, and of the org, the nearest first; see `Admin.prompts`.
+
+    What is used for some users first counts as used where the user is among them.
+    """
     whose = dict.fromkeys(((scope.user, scope.bot), ("", scope.bot), ("", "")))
     places = (replace(scope, user=user, bot=bot, subject=None, conversation=None) for user, bot in whose)
-    return [store.read(place, lambda view: view.prompts()) for place in places]
+    levels = [store.read(place, lambda view: view.prompts()) for place in places]
+    return [[_for_user(row, scope) for row in rows] for rows in levels]
+
+
+def _for_user(row: PromptRow, scope: Scope) -> PromptRow:
+    """Return a version as it holds for a user; who is among the first 10 of 100 is among the first 50 as well."""
+    if row.percent == 100 or not scope.user:
+        return row
+    digest = hashlib.sha256(f"{scope.org}\0{scope.user}\0{row.name}".encode()).digest()
+    return replace(row, draft=int.from_bytes(digest[:4]) % 100 >= row.percent)
 
 
 def customized_prompt(name: str, levels: Sequence[Sequence[PromptRow]]) -> Prompt:
@@ -500,7 +514,7 @@ def version_in_use(versions: Sequence[PromptRow | PromptVersion]) -> int:
 def prompt_version(row: PromptRow) -> PromptVersion:
     """Return a stored version of a prompt as users see it."""
     digest = customized_prompt(row.name, [[replace(row, draft=False)]]).digest
-    return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft)
+    return PromptVersion(row.name, row.version, row.text, from_ms(row.since), digest, row.draft, row.percent)
 
 
 def checked_prompt_name(name: object) -> str:

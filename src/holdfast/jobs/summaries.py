@@ -7,13 +7,12 @@ that range alone are left for the model.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import Counter
+import threading
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..config import Config
@@ -33,10 +32,20 @@ from ..llm.protocol import BadAnswer, ModelError
 from ..recall.search import without_changed, without_changed_lines
 from ..reports import DigestReport
 from ..scope import SELF, Scope
-from ..store import ConversationRow, Derivation, DocRow, ReadView, WriteView, effective_consent, pack_words
+from ..store import (
+    ConversationRow,
+    Derivation,
+    DocRow,
+    ReadView,
+    UserRow,
+    WriteView,
+    effective_consent,
+    pack_words,
+    speaker_names,
+)
 from ..text import dataclass
 from ..text.terms import signals, terms
-from ..types import BY_HAND_CONVERSATION, Detector, FactChange, Job, Message, Story, StoryLine, Summary
+from ..types import BY_HAND_CONVERSATION, Detector, Fact, FactChange, Job, Message, Story, StoryLine, Summary
 from .facts import report_of
 from .model_reader import GroundedFacts, ModelReader, RangeEpisodes
 from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, scope_of, went_on
@@ -44,6 +53,8 @@ from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, 
 WINDOW_MESSAGES = 200
 MOST_TOLD = 300  # summaries that a story is made from, the newest
 MOST_EARLIER, OPEN_EARLIER, MOST_OPEN = 24, 5, 40  # summaries, conversations without one, and messages of each
+NAMED_BY, NAMED_WITHIN = 3, 20  # newest conversations, and first messages of each, that may show the user's name
+MOST_RESTS = 512  # conversations whose ends are kept summarized
 RESUMMARIZE = "summary"
 """The kind of a job in which a model summarizes a range again that the rules summarized in its place."""
 
@@ -501,7 +512,11 @@ def other_conversations(view: ReadView) -> list[ConversationRow]:
 
 
 def earlier_summaries(
-    view: ReadView, others: Sequence[ConversationRow], own: ConversationRow | None, detectors: Sequence[Detector]
+    view: ReadView,
+    others: Sequence[ConversationRow],
+    own: ConversationRow | None,
+    detectors: Sequence[Detector],
+    rests: RestSummaries,
 ) -> list[Summary]:
     """
     Return what the user's other conversations about the view's subject said, newest first; *others* are the newest of them.
@@ -513,6 +528,7 @@ def earlier_summaries(
     subject = view.scope.subject or SELF
     apart = view.conversations_apart() | {(subject, BY_HAND_CONVERSATION)}
     story, upto = _story_of_others(view)
+    user = view.user()
     found = [
         one
         for one in view.newest_summaries(limit=MOST_EARLIER)
@@ -522,8 +538,7 @@ def earlier_summaries(
         beside = own is not None and row.last_at > own.created_at
         if row.next_seq == row.chunk_start or beside or row.own_facts:
             continue
-        rest = view.at(subject, row.conversation).messages(start_seq=max(row.chunk_start, row.next_seq - MOST_OPEN))
-        found += _rest_summaries(_Rest(_key_of(rest, detectors), tuple(rest), tuple(detectors)))
+        found += rests.of(view, row, user, detectors)
     talks: dict[str, list[Summary]] = {}
     for summary in sorted(found, key=lambda one: one.start_seq):
         talks.setdefault(summary.conversation, []).append(summary)
@@ -533,29 +548,59 @@ def earlier_summaries(
     return sorted([*believed, *story], key=_newest_first)
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """The end of a conversation that no summary covers; equal to another one of the same words."""
+def name_of_user(view: ReadView, messages: Sequence[Message], believed: Sequence[Fact]) -> str:
+    """
+    Return the name that signs the user's messages here, or the first ones of the newest conversations.
 
-    key: bytes
-    messages: tuple[Message, ...] = field(compare=False)
-    detectors: tuple[Detector, ...] = field(compare=False)
-
-
-def _key_of(messages: Sequence[Message], detectors: Sequence[Detector]) -> bytes:
-    told = [(one.conversation, one.seq, one.role, one.name, one.content, str(one.at)) for one in messages]
-    return hashlib.blake2b(json.dumps([told, list(map(id, detectors))]).encode("utf-8", "surrogatepass")).digest()
-
-
-@lru_cache(maxsize=512)
-def _rest_summaries(rest: _Rest) -> tuple[Summary, ...]:
-    """Summarize the same messages once: every context of a new conversation asks for those of the earlier ones."""
-    return tuple(summarize_rest(mask_messages(rest.messages, rest.detectors)))
+    It is empty when there are several, and when a fact says what the user is called.
+    """
+    if any((fact.subject, fact.category, fact.key) == (SELF, "identity", "name") for fact in believed):
+        return ""
+    names = set(speaker_names(view, messages))
+    for row in view.newest_conversations(limit=NAMED_BY) if not names else ():
+        names |= view.at(row.subject, row.conversation).names_at_start(NAMED_WITHIN).keys()
+    return names.pop() if len(names) == 1 else ""
 
 
-def forget_rests() -> None:
-    """Drop the summaries that are kept from context to context, as words of theirs may have been erased."""
-    _rest_summaries.cache_clear()
+class RestSummaries:
+    """
+    The summaries of the ends of conversations that no stored summary covers, as every context of a new conversation asks for them.
+
+    One is good for the conversation's row, the user's epoch, and the revision of messages that it was made with, in one and
+    the same snapshot: an erasure by another process ends it.  Safe to use from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[str, ...], tuple[object, tuple[Summary, ...]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(
+        self, view: ReadView, row: ConversationRow, user: UserRow, detectors: Sequence[Detector]
+    ) -> Sequence[Summary]:
+        """Return the summaries of the end of the conversation *row*, which the view may see."""
+        place, stamp = (
+            (*view.scope.user_key, row.subject, row.conversation),
+            (row, user.epoch, user.messages_rev, tuple(detectors)),
+        )
+        with self._lock:
+            known = self._kept.get(place)
+            if known is not None and known[0] == stamp:
+                self._kept.move_to_end(place)
+                return known[1]
+        start = max(row.chunk_start, row.next_seq - MOST_OPEN)
+        rest = view.at(row.subject, row.conversation).messages(start_seq=start)
+        made = tuple(summarize_rest(mask_messages(rest, detectors)))
+        with self._lock:
+            self._kept[place] = (stamp, made)
+            self._kept.move_to_end(place)
+            if len(self._kept) > MOST_RESTS:
+                self._kept.popitem(last=False)
+        return made
+
+    def clear(self) -> None:
+        """Drop everything, as words of it may have been erased."""
+        with self._lock:
+            self._kept.clear()
 
 
 def _story_of_others(view: ReadView) -> tuple[list[Summary], dict[str, int]]:

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import Any, NamedTuple
+from math import ceil, log
+from typing import Any, NamedTuple, TypeVar
 
 from ..clock import from_ms
+from ..config import Config
 from ..context.result import Context, ContextSource
 from ..errors import BadInput, NotFound, StoreError
 from ..reconcile.archive import record_uses
 from ..reports import SentContext, SentItem, SentSection, Usage
-from ..scope import Scope
+from ..scope import BACKGROUND, Scope, actor
 from ..store import ContextStatsRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
 from ..text import dataclass
 from ..text.terms import terms
@@ -34,7 +37,11 @@ KEY_PARTS = ("org", "user", "bot", "day", "layer", "model")
 
 MAX_USERS = 1_000
 MAX_FACTS = 500
+MAX_READS = 20  # of one user that differ and wait
 MAX_IDLE_USERS = 50  # whose counts are written at once while there is nothing else to do
+
+SHORTEST_S = 1e-5
+LONGER = 1.1  # each step of time than the one before
 
 MAX_CONTEXTS = 1_000
 PREFIX_DIGITS = 16
@@ -44,9 +51,19 @@ MIN_SHARED_WORDS = 2
 """The rare words of a recalled item, beyond those of the question, that show that a reply used it."""
 
 UserKey = tuple[str, str, str]
+T = TypeVar("T")
 ConversationKey = tuple[str, str, str, str | None, str | None]
-UseCounts = Mapping[str, tuple[int, int]]
+FactUses = Mapping[str, tuple[int, int]]
 """``{fact id: (times, last in milliseconds)}``"""
+Read = tuple[str, str, str | None, str | None]
+"""Who read what, in which subject and conversation."""
+
+
+class UseCounts(NamedTuple):
+    """The uses of one user's facts, and the reads for the access log with how often, that wait to be written."""
+
+    facts: FactUses
+    reads: Mapping[Read, int]
 
 
 def usage_of_all(
@@ -193,15 +210,46 @@ def _usage(owner: tuple[str, str, str], row: UsageRow) -> Usage:
 
 class UseCounter:
     """
-    The uses of facts that are not yet in the store; safe to use from any thread.
+    The uses of facts, and the reads for the access log, that are not yet in the store; safe to use from any thread.
 
-    Beyond ``MAX_USERS`` the oldest user is dropped, and beyond ``MAX_FACTS`` of one user no more are counted.
+    Beyond ``MAX_USERS`` the oldest user is dropped, and beyond ``MAX_FACTS`` and ``MAX_READS`` of one user no more
+    are counted.
     """
 
-    def __init__(self, store: Store, now_ms: Callable[[], int], half_life_ms: float) -> None:
-        self._store, self._now_ms, self._half_life_ms = store, now_ms, half_life_ms
+    def __init__(self, store: Store, now_ms: Callable[[], int], half_life_ms: float, config: Config) -> None:
+        self._store, self._now_ms, self._half_life_ms, self._config = store, now_ms, half_life_ms, config
         self._counts: dict[UserKey, dict[str, tuple[int, int]]] = {}
+        self._reads: dict[UserKey, dict[Read, int]] = {}
         self._lock = threading.Lock()
+
+    def read(self, what: str, scope: Scope, work: Callable[[ReadView], T]) -> T:
+        """Run *work* in one snapshot, as a read that the access log may name *what*."""
+        found = self._store.read(scope, work)
+        self.note_read(what, scope)
+        return found
+
+    def note_read(self, what: str, scope: Scope) -> None:
+        """Keep a read for the access log, or not: `Config.read_log_share` are kept."""
+        share, who = self._config.read_log_share, actor()
+        if who == BACKGROUND or share <= 0 or (share < 1 and random.random() >= share):
+            return
+        read = (who, what, scope.subject, scope.conversation)
+        with self._lock:
+            reads = self._reads.setdefault(scope.user_key, {})
+            if read in reads or len(reads) < MAX_READS:
+                reads[read] = reads.get(read, 0) + 1
+            while len(self._reads) > MAX_USERS:
+                del self._reads[next(iter(self._reads))]
+
+    def note_preview(self, scope: Scope, dry_run: bool = True) -> None:
+        """Keep a call that only says what it would do, with words of the memory, for the access log."""
+        if dry_run:
+            self.note_read("preview", scope)
+
+    def forget_reads(self) -> None:
+        """Drop the reads that wait, after an erasure: a user who comes back has none from before."""
+        with self._lock:
+            self._reads.clear()
 
     def add(self, scope: Scope, fact_ids: Iterable[str]) -> None:
         """Count that these facts of the scope's user were just shown for a question."""
@@ -219,49 +267,104 @@ class UseCounter:
     def pop(self, scope: Scope) -> UseCounts:
         """Remove and return the counts of the scope's user, for the caller to `write` or `restore`."""
         with self._lock:
-            return self._counts.pop(scope.user_key, {})
+            return UseCounts(self._counts.pop(scope.user_key, {}), self._reads.pop(scope.user_key, {}))
 
     def restore(self, scope: Scope, popped: UseCounts) -> None:
         """Put counts back whose write failed."""
         with self._lock:
             counts = self._counts.setdefault(scope.user_key, {})
-            for fact_id, (times, at_ms) in popped.items():
+            for fact_id, (times, at_ms) in popped.facts.items():
                 before = counts.get(fact_id, (0, 0))
                 counts[fact_id] = (before[0] + times, max(before[1], at_ms))
+            reads = self._reads.setdefault(scope.user_key, {})
+            for read, often in popped.reads.items():
+                reads[read] = reads.get(read, 0) + often
 
     def write(self, view: WriteView, counts: UseCounts) -> None:
         """Write counts inside the caller's transaction."""
-        rows = view.uses(list(counts)) if counts else []
-        view.save_uses([record_uses(row, *counts[row.id], self._half_life_ms) for row in rows])
+        self.write_reads(view, counts)
+        rows = view.uses(list(counts.facts)) if counts.facts else []
+        view.save_uses([record_uses(row, *counts.facts[row.id], self._half_life_ms) for row in rows])
+
+    @staticmethod
+    def write_reads(view: WriteView, counts: UseCounts) -> None:
+        """Write the reads inside the caller's transaction; of a user who was erased nothing comes back."""
+        if counts.reads and view.user() != UserRow():
+            for (who, what, subject, conversation), times in counts.reads.items():
+                view.at(subject, conversation).note_read(who, what if times == 1 else f"{what} {times}")
 
     def flush(self, scope: Scope | None = None) -> None:
         """Write the counts of all users or of one; drop those of users who paused memory."""
         with self._lock:
-            users = [user_key for user_key in self._counts if scope is None or user_key == scope.user_key]
+            users = [key for key in self._waiting() if scope is None or key == scope.user_key]
         for user_key in users:
             self._flush_user(*user_key)
 
     def flush_some(self) -> None:
         """Write the counts of a few users, for a process that has nothing else to do; what fails is kept for later."""
         with self._lock:
-            users = list(self._counts)[:MAX_IDLE_USERS]
+            users = self._waiting()[:MAX_IDLE_USERS]
         with suppress(StoreError):
             for user_key in users:
                 self._flush_user(*user_key)
+
+    def _waiting(self) -> list[UserKey]:
+        return list({**self._counts, **self._reads})
 
     def _flush_user(self, org: str, user: str, bot: str) -> None:
         whole = Scope(org=org, user=user, bot=bot)
         counts = self.pop(whole)
 
         def work(view: WriteView) -> None:
-            if effective_consent(view.consent(), None) == "active":
+            state = effective_consent(view.consent(), None)
+            if state == "active":
                 self.write(view, counts)
+            elif state == "paused":
+                self.write_reads(view, counts)
 
         try:
             self._store.write(whole, work)
         except StoreError:
             self.restore(whole, counts)
             raise
+
+
+class CallTimes:
+    """
+    How long calls took, by hour, of all processes that count: numbers alone, which name nobody; from `Admin.call_times`.
+
+    A time is kept as its step, and each step is a tenth longer than the one before: a percentile is off by a twentieth
+    at most, and an hour has some dozens of numbers however many calls it had.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @staticmethod
+    def step_of(seconds: float) -> int:
+        """Return the step of a time; 0 ends at one second."""
+        return ceil(log(max(seconds, SHORTEST_S)) / log(LONGER))
+
+    @staticmethod
+    def percentile(steps: Mapping[int, int], share: float) -> float | None:
+        """Return the seconds within which *share* of calls ended, by how many were of which step; ``None`` where there were none."""
+        left = share * sum(steps.values())
+        for step in sorted(steps):
+            left -= steps[step]
+            if left < 0 or step == max(steps):
+                return float(LONGER ** (step - 0.5))
+        return None
+
+    def since(self, call: str, hour: int) -> dict[int, dict[int, int]]:
+        """Return how many calls since an hour (of 1970, UTC) were of which step, by hour."""
+        found = dict[int, dict[int, int]]()
+        for at, step, calls in self._store.call_times(call, hour):
+            found.setdefault(at, {})[step] = calls
+        return found
+
+    def add(self, taken: Mapping[tuple[str, int, int], int], *, before_hour: int) -> None:
+        """Count calls, by name, hour, and step; those before *before_hour* are removed."""
+        self._store.add_call_times(taken, before_hour=before_hour)
 
 
 @dataclass(frozen=True, slots=True)

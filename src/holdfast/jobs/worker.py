@@ -18,6 +18,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from ..config import Config
 from ..errors import HoldfastError, StoreClosed, StoreError
@@ -28,10 +29,10 @@ from ..llm.sealing import Keyring, keyring
 from ..reconcile.archive import CONSOLIDATE, UPKEEP
 from ..reports import DigestReport
 from ..scope import BACKGROUND, Scope, acting
-from ..store import ProviderKeyRow, Store
+from ..store import ProviderKeyRow, Store, WriteView
 from ..text import dataclass
-from ..types import Job
-from .facts import FactReader
+from ..types import Job, Message
+from .facts import FactReader, ReadAhead
 from .model_client import SETUP_WAIT_MS, CallDeferred, ModelClient
 from .model_reader import ModelReader, ReadMessages
 from .queue import Dependencies, Handler, Queue, ReadMode, scope_of
@@ -55,6 +56,7 @@ ASKING_KINDS = (*MODEL_KINDS, "chunk", "story", CONSOLIDATE)  # call a model whe
 # For so long another process's change of a key is not seen.
 KEY_CACHE_SECONDS = 2.0
 _MAX_USERS, _MAX_MODELS = 10_000, 64
+T = TypeVar("T")
 
 
 def attempt(queue: Queue, job: Job) -> DigestReport:
@@ -125,6 +127,35 @@ def drain(
             break
         report += attempt(queue, job)
     return report
+
+
+def read_ahead(reader: FactReader, scope: Scope, said: Sequence[Message]) -> ReadAhead | None:
+    """Read messages for facts before they are stored; ``None`` where that fails, as a job then says what is wrong."""
+    try:
+        return reader.read_ahead(scope, said)
+    except StoreError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a message that cannot be read is stored all the same
+        log.warning("messages could not be read before they were stored: %s", reason_of(error))
+        return None
+
+
+def store_and_learn(
+    store: Store, scope: Scope, work: Callable[[WriteView, ReadAhead | None], T], ahead: ReadAhead | None
+) -> T:
+    """Run *work* in one transaction with what was read ahead, or without it where it cannot be learned."""
+    failed: Exception | None = None
+    if ahead is not None:
+        try:
+            return store.write(scope, lambda view: work(view, ahead))
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above; what is wrong with the messages themselves is raised again
+            failed = error
+    answer = store.write(scope, lambda view: work(view, None))
+    if failed is not None:
+        log.warning("what messages state could not be learned with them: %s", reason_of(failed))
+    return answer
 
 
 def drain_at_once(queue: Queue, workers: Workers | None, kind: str, user: Scope, ahead_ms: int) -> DigestReport:
@@ -319,6 +350,7 @@ class ModelWork:
 
     client: ModelClient | None
     read_mode: ReadMode
+    facts: FactReader
     rebuilder: Rebuilder
     consolidation: Consolidate
     handlers: Mapping[str, Handler]
@@ -351,7 +383,7 @@ def model_work(deps: Dependencies, model: LanguageModel | None, label: str = "")
     if deps.embedder is not None:
         handlers["embed"] = EmbedDocs(deps, deps.remembered or deps.embedder)
     read_mode: ReadMode = "" if client is None else "chunks" if deps.config.economy else "turns"
-    return ModelWork(client, read_mode, rebuilder, consolidation, handlers)
+    return ModelWork(client, read_mode, fact_reader, rebuilder, consolidation, handlers)
 
 
 @dataclass(frozen=True, slots=True)

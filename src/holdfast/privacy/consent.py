@@ -12,6 +12,7 @@ from ..scope import Scope
 from ..store import ConsentRow, ReadView, Store, UserRow, WriteView, effective_consent
 from ..text import dataclass
 from ..types import Consent, ConsentState
+from .ledger import note_withheld
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class ConsentChoices:
             if effective_consent(view.consent(), scope.subject) == state and state != "active":
                 return
             view.save_consent(ConsentRow(scope.subject or "", state, now_ms))
+            if state != "active":
+                note_withheld(view, now_ms)
             if user == UserRow():
                 return
             view.save_user(replace(user, epoch=user.epoch + 1), now_ms)

@@ -20,6 +20,7 @@ from ..clock import from_ms, new_id, to_ms
 from ..config import Config
 from ..digest.answers.episode_answers import day_told
 from ..digest.answers.wording import address_in_words, attribute_sentence
+from ..digest.slots import limit_in_currency
 from ..errors import BadInput, Changed, HoldfastError, KeyReused, NotFound
 from ..ingest.append import WorkSettings, append, prepare
 from ..ingest.redact import MASK, mask_secrets
@@ -378,7 +379,9 @@ class Corrections:
     def _corrected(self, old: FactRow, value: str, message: Message, now_ms: int) -> FactRow:
         fact = old.fact
         key, held = _key_and_value(fact, value)
-        text = fact.text.replace(fact.value, value) if fact.value and fact.value in fact.text else ""
+        text = (
+            fact.text.replace(fact.value, value) if fact.value in fact.text and fact.value and key == fact.key else ""
+        )
         text = text or (attribute_sentence(fact.category, key, held) if fact.kind == "attribute" else value)
         day = day_told(text, text, message) if fact.kind == "episode" else None
         join = "add" if fact.cardinality == "multi" else "replace"
@@ -753,7 +756,7 @@ def _key_and_value(fact: Fact, value: str) -> tuple[str, str]:
     """Return the key and value that say *value* at the fact's address; in "dietary: vegetarian" the key is the value."""
     if fact.kind == "attribute" and fact.cardinality == "exclusive" and fact.value == "true":
         return re.sub(r"\W+", "_", value.casefold()).strip("_") or value, "true"
-    return fact.key, value
+    return limit_in_currency(fact.key, value) if fact.kind == "attribute" else (fact.key, value)
 
 
 def _where(view: WriteView, subject: str, conversation: str) -> WriteView:

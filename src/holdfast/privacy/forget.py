@@ -48,6 +48,7 @@ from .ledger import (
 REPLIES = 8  # messages after a statement that are looked at for an echo, up to the next user message
 LEAST_ECHO_CHARS = 3
 LEAST_OWN_CHARS = 2
+MOST_OF_NOTE = 0.75  # of the words of an event by hand, in a message that says it, too
 USERS_PAGE = 1000
 SAMPLED_MESSAGES = 50  # of each conversation of an erased user, for the search of the bytes
 TABLES = {
@@ -174,11 +175,14 @@ def noted_words(fact: Fact, said: Evidence, others: Sequence[Fact]) -> tuple[lis
     """
     Return, as `own_words` does, what of a message goes with an event that was written by hand for a range with it.
 
-    The message did not say the event: only the words go that stand in both, and in no other fact but its own former versions.
+    The event was not said there, so that the message stays.  One that says it all the same, in most of its words, loses those
+    that no other fact has but a former version of the event.
     """
     now = [other for other in others if not (other.superseded_by and other.source == BY_HAND_SOURCE)]
     common = frozenset[str]().union(*(every_word(f"{other.value} {other.text}") for other in now))
-    mine = (distinctive_words(fact.text) & every_word(said.quote)) - common
+    words = distinctive_words(fact.text)
+    told = words & every_word(said.quote)
+    mine = told - common if len(told) >= MOST_OF_NOTE * len(words) else ()
     return [span for word in mine for span in _spans(said, re.escape(word))], {other.id for other in now}
 
 

@@ -12,18 +12,22 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import groupby
+from typing import Any
 
 from ..clock import new_id
+from ..errors import BadInput
 from ..ingest.append import ABANDONED
 from ..ingest.redact import MASK
-from ..scope import SELF, Scope
-from ..store import ErasureRow, ReadView, WriteView
+from ..scope import SELF, Scope, checked_name
+from ..store import ConsentRow, ErasureRow, ReadView, WriteView
 from ..text import dataclass
 from ..types import Message
 
-ERASED = "erased"
+FORMAT, ERASED = "holdfast ledger 1", "erased"
 USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT = "user", "subject", "conversation", "message", "words", "fact"
-KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT)
+WITHHELD = "withheld"  # one entry a user: something was erased, said during a pause, or not to be stored
+_CHOICES = ("paused", "opted-out")
+KINDS = (USER, SUBJECT, CONVERSATION, MESSAGE, WORDS, FACT, WITHHELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,28 @@ def record_erased(view: WriteView, gone: Iterable[ErasedItem], now_ms: int) -> N
                 for one in found
             ]
         )
+        note_withheld(view, now_ms)
+
+
+def note_withheld(view: WriteView, now_ms: int) -> None:
+    """
+    Note, once, that the view's user has said something that this memory shall not hold.
+
+    From then on an older history that a chat program shows is no longer taken in by itself, as those words may be in it.
+    """
+    place = place_digest(view.ledger_key(), _whole(view.scope))
+    view.add_erasures([ErasureRow(f"{WITHHELD}-{place}", place, WITHHELD, now_ms, 0, "", ())])
+
+
+def is_withheld(view: ReadView) -> bool:
+    """Whether the view's user has said something that this memory shall not hold; see `note_withheld`."""
+    key = view.known_ledger_key()
+    return bool(key) and view.is_in_ledger(f"{WITHHELD}-{place_digest(key, _whole(view.scope))}")
+
+
+def _whole(scope: Scope) -> Scope:
+    """Return the scope of all that is held of a user."""
+    return Scope(scope.org, scope.bot, scope.user, subject=None)
 
 
 def erased_message(scope: Scope, seq: int, before: str, after: str | None) -> ErasedItem:
@@ -177,3 +203,43 @@ def spans_by_message(rows: Iterable[ErasureRow]) -> Iterator[tuple[int, list[tup
         if row.kind == WORDS:
             found.setdefault(row.seq, []).extend(row.spans)
     yield from sorted(found.items())
+
+
+def parse_ledger(data: Mapping[str, Any]) -> tuple[str, list[ErasureRow], list[tuple[Scope, ConsentRow]]]:
+    """
+    Read what `holdfast.Erasures.export` returned: the key, what was erased, and the choices of users.
+
+    Raises:
+        BadInput: it is no ledger, or a damaged one.
+    """
+    hint = "pass what memory.admin.erasures.export() returned"
+    if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+        raise BadInput("this is not a ledger of erasures", hint=hint)
+    try:
+        key = data["key"]
+        if key:
+            bytes.fromhex(key)
+        rows = [_erased_row(one) for one in data["erased"]]
+        choices = [_consent_choice(one) for one in data["choices"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"the ledger of erasures is damaged: {error}", hint=hint) from None
+    if rows and not key:
+        raise BadInput("the ledger of erasures is damaged: it has entries and no key", hint=hint)
+    return key, rows, choices
+
+
+def _erased_row(one: Mapping[str, Any]) -> ErasureRow:
+    row = ErasureRow(**{**one, "spans": tuple((int(start), int(end)) for start, end in one["spans"])})
+    texts, numbers = (row.id, row.place, row.kind, row.fact), (row.at, row.seq)
+    if row.kind not in KINDS or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"an entry of the kind {row.kind!r}")
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        raise ValueError(f"the numbers of {row.id!r}")
+    return row
+
+
+def _consent_choice(one: Mapping[str, Any]) -> tuple[Scope, ConsentRow]:
+    org, user, bot = (checked_name(name, one[name]) for name in ("org", "user", "bot"))
+    if one["state"] not in _CHOICES or type(one["since"]) is not int:
+        raise ValueError(f"a choice {one['state']!r}")
+    return Scope(org, bot, user, subject=None), ConsentRow(str(one["subject"]), one["state"], one["since"])

@@ -6,6 +6,7 @@ Built from the store's rows, kept by the cache, and extended by what came since;
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,10 +20,19 @@ from ..scope import SELF
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.segments import NUMBERS, Segment, Words, join_segments, number_distinct, pack_columns
 from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
-from ..text import NDArray, dataclass, np
-from ..text.terms import FIRST_PERSON, HAS_NUMBER, IS_QUESTION, NAMES_THING, NAMES_TIME, STANDING, terms
-from ..types import BY_HAND_CONVERSATION, HitKind
-from .query import ROLE_NAMES, Query, name_asked_of, names_asked_for, subjects_asked
+from ..text import NDArray, dataclass, expression, np
+from ..text.terms import (
+    FIRST_PERSON,
+    HAS_NUMBER,
+    IS_QUESTION,
+    NAMES_THING,
+    NAMES_TIME,
+    STANDING,
+    terms,
+    tools_asked_for,
+)
+from ..types import BY_HAND_CONVERSATION, Fact, HitKind
+from .query import NAME_KEYS, ROLE_NAMES, Query, in_first_person, name_asked_of, names_asked_for, subjects_asked
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -198,6 +208,7 @@ class Index:
     aliases: tuple[tuple[tuple[str, ...], int], ...] = ()  # the terms of an alias, and the place of its fact
     subjects: tuple[tuple[str, frozenset[str]], ...] = ()  # of facts, with the terms that name each
     about: Ints = field(default_factory=lambda: np.zeros(0, np.int64))  # index into subjects
+    called: tuple[str, ...] = ()  # what the user is called, by the facts
     vectors: tuple[Vectors | Signs, ...] = ()  # one for each embedder that is asked
 
     def __len__(self) -> int:
@@ -500,9 +511,9 @@ class IndexCache:
 
     def put(self, key: Key, stamp: UserRow, index: Index) -> None:
         """Keep *index*, unless it alone exceeds the limit or a later one is held."""
-        entry = _Entry(stamp, index, index.nbytes)
         with self._lock:
             old = self._entries.get(key)
+            entry = _Entry(stamp, index, old.nbytes if old is not None and old.index is index else index.nbytes)
             if old is not None and old.stamp.epoch == stamp.epoch and old.stamp.version > stamp.version:
                 return
             if old is not None:
@@ -660,19 +671,67 @@ def _with_subjects(index: Index, rows: Sequence[FactRow]) -> Index:
             names[subject].update(terms(f"{fact.value} {fact.key if fact.category == 'family' else ''}", "en"))
     subject_of = {row.fact.id: row.fact.subject for row in rows}
     subjects, about = number_distinct([subject_of.get(ref, "") for ref in index.refs])
-    return replace(index, subjects=tuple((one, frozenset(names.get(one, ()))) for one in subjects), about=about)
+    own = (row.fact for row in rows if (row.fact.subject, row.fact.category) == (SELF, "identity"))
+    return replace(
+        index,
+        subjects=tuple((one, frozenset(names.get(one, ()))) for one in subjects),
+        about=about,
+        called=tuple(fact.value for fact in own if fact.key in NAME_KEYS),
+    )
 
 
 def ids_at(view: ReadView, question: str, called: Callable[[str], Collection[tuple[str, str]]]) -> frozenset[str]:
     """
-    Return the ids of the active facts at the addresses that *question* asks for; one without a key is a category.
+    Return the ids of the active facts that *question* asks for, by their address or the kind of a tool; an address without a key is a category.
 
     Whoever asks for "my job" asks for no job of another, but in a conversation about another for theirs as well.
     """
-    wanted = {address for name in names_asked_for(question) for address in called(name)}
-    rows = view.at(view.scope.subject, None).facts() if wanted else ()
+    wanted, tools = (
+        {address for name in names_asked_for(question) for address in called(name)},
+        tools_asked_for(question),
+    )
+    rows = view.at(view.scope.subject, None).facts() if wanted or tools else ()
     held = [row.fact for row in rows if row.fact.subject in (SELF, view.scope.subject)]
-    return frozenset(one.id for one in held if one.key and {(one.category, one.key), (one.category, "")} & wanted)
+    found = (one.id for one in held if one.key and {(one.category, one.key), (one.category, "")} & wanted)
+    return frozenset(found).union(one.id for one in held if tools and _is_use_of(one, tools))
+
+
+_USES = expression(
+    r"(?:the user |i |we )?(?:(?:now |mostly |also )*)(?:uses?|using|runs?|running|deploys?|hosts?|works? with|relies on|keeps?|tracks?|writes?|is on|are on) .*?",
+    re.IGNORECASE,
+)
+_VERSION = expression(r" v?\d[\w.]*$")
+
+
+def _is_use_of(fact: Fact, tools: frozenset[str]) -> bool:
+    """Whether a fact says that one of *tools* is used: the answer to "How do I make the CI faster?" is about GitHub Actions then."""
+    if fact.kind == "attribute":
+        return fact.category == "tech" and not tools.isdisjoint(
+            _VERSION.sub("", name) for name in fact.value.casefold().split(" and ")
+        )
+    used = _USES.match(fact.text) if fact.kind == "statement" else None
+    said = fact.text[used.end() :].casefold() if used else ""
+    return any(re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said) for tool in tools if tool in said)
+
+
+def as_of_user(question: str, messages: Index, facts: Index | None) -> str:
+    """
+    Return *question* with what the user is called replaced by how the user signs, or by "I" where no name is signed.
+
+    "What does Kate like?" is answered by what she says of herself, and few of her messages hold her own name.
+    """
+    if facts is None or not any(name in question for name in facts.called):
+        return question
+    users = {messages.names[at] for at in np.unique(messages.speaker[messages.user > 0]).tolist()}
+    signed = [name for name in users if name.lower() not in ROLE_NAMES]
+    if len(signed) > 1:
+        return question
+    for name in facts.called:
+        words = terms(name, "en")
+        another = any(subject != SELF and not held.isdisjoint(words) for subject, held in facts.subjects)
+        if not another and name not in messages.names:
+            question = in_first_person(question, name, signed[0] if signed else "")
+    return question
 
 
 def places_of_others(index: Index, matches: Sequence[Match], query: Query, question: str) -> Bools:

@@ -60,6 +60,30 @@ _ADVICE = expression(
     re.I,
 )
 
+# A question for the course of what was said, and the words of it that say nothing of what it was about.
+_COURSE = expression(
+    r"\b(?:throughout|across|over the course of|during|in|from|over) (?:all )?(?:of )?(?:our|my|these|those) (?:(?:past|previous|earlier|last|many) )?"
+    r"(?:conversations?|chats?|discussions?|sessions?|talks)\b"
+    r"|\b(?:order|sequence) in which (?:I|we)\b|\b(?:summar\w+|overview|recap|timeline) of (?:how|what)\b",
+    re.I,
+)
+_FRAME = tuple(
+    expression(pattern, re.I)
+    for pattern in (
+        r"(?<=[.!?])\s*(?:please )?(?:mention|list|name|give|include|answer|reply|use)\b[^.?!]*\bonly\b[^.?!]*[.?!]?\s*\Z",
+        r"\b(?:throughout|across|over the course of|during|in|from|over) (?:all )?(?:of )?(?:our|my|these|those) (?:(?:past|previous|earlier|last|many) )?"
+        r"(?:conversations?|chats?|discussions?|sessions?|talks)\b|\b(?:so far|over time)\b",
+        r"\A\W*(?:please )?(?:can|could|would|will) you\b(?: please)?",
+        r"\b(?:list|walk me through|(?:give|show|tell) me(?: about)?|remind me of|go through|summari[sz]e|outline|recap|describe)\b",
+        r"\b(?:(?:an?|the) )?(?:(?:comprehensive|complete|clear|short|brief|full|quick) )?(?:summary|overview|recap|timeline|list|order|sequence) (?:of|in which)\b",
+        r"(?:\b(?:how|that|which|what|when|everything) )?\b(?:I|we|you)(?:['\u2019]ve| have| had)? (?:first )?"
+        r"(?:brought up|mentioned|discussed|talked about|raised|covered|asked about|told you about)\b",
+        r"\b(?:the )?(?:(?:different|various|several|main|key) )?(?:\w+ )?(?:aspects?|topics?|parts?|details|concepts) (?:of|about|related to|around)\b",
+        r",?\s*\bin (?:chronological |the right )?order\b",
+    )
+)
+
+
 # What joins two questions in one.
 _PART = expression(
     r"(?:[.!?;\n]+(?=\s|$)|,?\s+(?:and|or|as well as|plus|und|oder|sowie|y|o|et|ou|e)\s)\s*", re.IGNORECASE
@@ -73,6 +97,12 @@ _ASKED_OF = expression(
 )
 _CAPITALIZED = expression(r"(?<=[\w,;] )[A-Z][\w-]+")
 _OF_ONESELF = expression(r"\b(?:i|me|my|mine|myself|we|us|our|ours)\b", re.I)
+
+# The keys of what the user is called, and names that open a question as common words.
+NAME_KEYS = frozenset(("name", "goes_by"))
+_OPENERS = frozenset(
+    "art bill chance dean drew earnest frank grace grant guy hope jack mark may miles pat penny rich rob rose sue ward will".split()
+)
 
 # What stands between two names that are joined, and what follows the name of an owner.
 _JOINED = expression(r"\s*(?:,|&|\band\b|\bor\b|\s)+\s*", re.I)
@@ -181,8 +211,8 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
     """
     users = [name for name in names if name.lower() not in ROLE_NAMES]
     named = sorted((found.start(), name) for name in users if (found := _named(name).search(question)))
-    speaker = _subject_of(question, named)
-    bare = text = question
+    speaker, course = _subject_of(question, named), bool(_COURSE.search(question))
+    bare = text = _topic(question) if course else question
     for _, name in named:
         bare = _possessive(name).sub("", bare)
     terms = _with_names_of_kind(question, query_terms(bare, language)) or query_terms(
@@ -190,7 +220,7 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
     )  # nothing but a name: that is asked for
     if named and any(map(str.isalnum, bare)):
         spoken = (language or language_of(question)) == "en"
-        text = _in_second_person(speaker, question, named) if spoken else bare
+        text = _in_second_person(speaker, text, named) if spoken else bare
     when = find_days(question, now)
     asks_value = bool(_VALUE.search(question)) and not _NOT_VALUE.search(question)
     return Query(
@@ -202,13 +232,50 @@ def parse_question(question: str, *, names: Collection[str], now: datetime, lang
         asks_assistant=bool(_ASSISTANT.search(question)),
         asks_value=asks_value,
         asks_present=asks_value and bool(_PRESENT.search(question)) and not _PAST.search(question),
-        asks_several=bool(_SEVERAL.search(question)),
+        asks_several=course or bool(_SEVERAL.search(question)),
         asks_advice=_asks_advice(question),
         when=when,
         parts=_words_of_parts(bare, tuple(terms), language),
         others=frozenset() if named or _OF_ONESELF.search(question) else _others(question, language),
         capitalized=_terms_of(_CAPITALIZED.findall(question), language),
     )
+
+
+def _topic(question: str) -> str:
+    """Return what a question for the course of things is about: "my move" of "In which order did we discuss my move?"."""
+    left = question
+    for words in _FRAME:
+        left = words.sub(" ", left)
+    return " ".join(left.split()) if re.search(r"\w{3}", left) else question
+
+
+def participant_meant(name: str, names: Collection[str]) -> str | None:
+    """Return the one of *names* that sounds like *name*, as which it may be meant: "Jon" for "John", "Elise" for "Eliza"."""
+    sound = _sound(name)
+    alike = [known for known in names if known.lower() not in ROLE_NAMES and _sound(known) == sound]
+    return alike[0] if len(alike) == 1 and len(sound) > 2 else None
+
+
+def names_without_text(question: str, query: Query, held: Collection[int]) -> list[str]:
+    """Return the capitalized words inside *question* that no text holds; *held* are the places of the words of *query* that one does."""
+    known = {term for place, word in enumerate(dict.fromkeys(query.terms)) if place in held for term in word}
+    asked = {term for word in query.terms for term in word}
+    unheld = []
+    for word in dict.fromkeys(_CAPITALIZED.findall(question)):
+        own = _terms_of((word,), None)
+        if own and own <= asked and own.isdisjoint(known):
+            unheld.append(word)
+    return unheld
+
+
+def _sound(name: str) -> str:
+    """Return *name* with the spellings of one sound made equal: ph and f, c and k, y and i, z and s, doubled letters, a silent h, a last a or e."""
+    sound = name.lower()
+    for spelled, heard in (("ph", "f"), ("ck", "k"), ("c", "k"), ("y", "i"), ("z", "s")):
+        sound = sound.replace(spelled, heard)
+    sound = sound[:1] + sound[1:].replace("h", "")
+    sound = re.sub(r"(.)\1", r"\1", sound)
+    return f"{sound[:-1]}e" if sound.endswith("a") else sound
 
 
 def _asks_advice(question: str) -> bool:
@@ -260,6 +327,20 @@ def _in_second_person(speaker: str | None, question: str, named: Sequence[tuple[
         owner, user = ("your", "you") if speaker in (None, name) else ("my", "me")
         question = _named(name).sub(user, _owning(name).sub(owner, question))
     return question
+
+
+def in_first_person(question: str, name: str, signed: str) -> str:
+    """
+    Return *question* with the user's *name* replaced by "I" and "my", or by the name that is *signed*.
+
+    It stays as it is where it asks who that is, and where the name opens it as a common word does ("Will it rain?").
+    """
+    found = re.escape(name)
+    if re.fullmatch(rf"(?:who(?:['\u2019]s| is| was) )?{found}\W*", question, re.I):
+        return question
+    owned = re.sub(rf"(?<!\w){found}(['\u2019]s)(?!\w)", rf"{signed}\1" if signed else "my", question)
+    inside = rf"(?<=[\w,;:(] ){found}(?!\w)" + ("" if name.lower() in _OPENERS else rf"|\A{found}(?!\w)")
+    return re.sub(inside, signed or "I", owned)
 
 
 @lru_cache(maxsize=1024)

@@ -21,7 +21,9 @@ from itertools import islice
 from typing import Final
 
 from ..clock import DAY_MS
+from ..reports import Ranked
 from ..text import dataclass, np
+from ..types import Hit
 from .index import CONTEXT_K1, K1, B, Bools, Floats, Index, Ints, Match
 from .query import Query, When
 from .vectors import FEW, Comparison, mean_and_deviation
@@ -87,6 +89,11 @@ OF_TURNS_ALONE: Final = frozenset(("words", "meaning", "asked", "spread", "stand
 # the deviations of its words, at most so many.
 EXPECTED_SHARE: Final = 0.5
 EXPECTED_MOST: Final = 3.0
+
+# Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
+REST, REST_OF_TURNS = 0.5, 0.1
+# And of the best score, what a turn needs. Where even the best hit is less relevant than DOUBTFUL, a context recalls so few hits.
+SHARE_OF_BEST, DOUBTFUL, FEW_IN_DOUBT = 0.2, 0.35, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,3 +503,43 @@ def _within(at_ms: Ints, start: int, end: int) -> Floats:
     inside = (start - 2 * DAY_MS <= at_ms) & (at_ms <= end + 10 * DAY_MS)
     score: Floats = np.where(inside, 1.0, np.where(near, 0.4, 0.0))
     return score
+
+
+def worth_recalling(hits: Sequence[Hit]) -> list[Hit]:
+    """Return *hits* without the turns that score much less than the best, and few where the memory may know nothing of it."""
+    hits = hits[:FEW_IN_DOUBT] if max((hit.relevance for hit in hits), default=1.0) < DOUBTFUL else hits
+    best = max((hit.score for hit in hits), default=0.0)
+    least = SHARE_OF_BEST * best if best > 0 else -np.inf  # scores are deviations, and may all be negative
+    return [hit for hit in hits if hit.kind != "message" or hit.score >= least]
+
+
+TIME = frozenset(("day", "newest", "opens", "time"))
+
+
+def explain_ranking(hits: Sequence[Hit], passed: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
+    """
+    Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it.
+
+    *passed* are those that the same search finds for a context, behind the gate of *threshold*.
+    """
+    ranked, kept = [], 0
+    relevant, worth = ({(hit.kind, hit.id) for hit in found} for found in (passed, worth_recalling(passed)))
+    for place, hit in enumerate(hits, 1):
+        key, reason = (hit.kind, hit.id), ""
+        if hit.kind == "summary":
+            reason = "contexts hold summaries by themselves"
+        elif key not in relevant:
+            least = threshold * (REST if hit.kind == "fact" else REST_OF_TURNS)
+            reason = f"relevance below {least if hit.relevance < least and passed else threshold:g}"
+        elif key not in worth:
+            doubt = place > FEW_IN_DOUBT and max(one.relevance for one in passed) < DOUBTFUL
+            reason = (
+                f"{FEW_IN_DOUBT} others are better" if doubt else f"less than {SHARE_OF_BEST:.0%} of the best score"
+            )
+        elif kept >= limit:
+            reason = f"{limit:,} others are better"
+        kept += not reason
+        words, meaning = hit.parts.get("words", 0.0), hit.parts.get("meaning", 0.0)
+        time = sum(value for name, value in hit.parts.items() if name in TIME)
+        ranked.append(Ranked(place, hit, words, meaning, time, hit.score - words - meaning - time, not reason, reason))
+    return tuple(ranked)

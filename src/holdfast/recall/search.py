@@ -18,7 +18,6 @@ from ..clock import from_ms, to_ms
 from ..embed.files import common_words
 from ..embed.protocol import Embedder
 from ..errors import BadInput
-from ..reports import Ranked
 from ..scope import SELF
 from ..store import ConsentRow, DocRow, FactRow, ReadView, effective_consent
 from ..text import NDArray, dataclass, np
@@ -34,14 +33,23 @@ from .index import (
     IndexCache,
     Ints,
     Match,
+    as_of_user,
     find_matches,
     ids_at,
     places_of_others,
     read_index,
     read_vectors,
 )
-from .query import LEAST_LETTERS, Query, find_aliases, nearest_spellings, parse_question
-from .rank import RELEVANCE, RELEVANCE_BY_WORDS, covered
+from .query import (
+    LEAST_LETTERS,
+    Query,
+    find_aliases,
+    names_without_text,
+    nearest_spellings,
+    parse_question,
+    participant_meant,
+)
+from .rank import RELEVANCE, RELEVANCE_BY_WORDS, REST, REST_OF_TURNS, covered
 from .vectors import Comparison, Vectors, compare_exactly, merge_comparisons
 
 KINDS: tuple[HitKind, ...] = ("fact", "message", "summary")
@@ -51,10 +59,6 @@ _END_CHARS = 1_500
 BEST_BY_WORDS = 32
 OF_OTHERS = 0.2  # of the relevance of a fact, where the question names another subject and the fact does not
 CALLED = 0.9  # the relevance of a fact that the question calls by an alias, at least
-# Behind a gate: of the relevance that the best hit needs, what other facts need, and what other turns and summaries need.
-REST, REST_OF_TURNS = 0.5, 0.1
-# And of the best score, what a turn needs: in a small memory everything is about as relevant as the rest.
-SHARE_OF_BEST = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +161,8 @@ def search(
         gate: find nothing unless the best hit has this relevance; other facts need half of it, turns a tenth.
         conversations: only messages and summaries of these, and facts that rest on one of them.
         embedder: whose vectors to compare; ``None`` for words alone.
-        question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
         previous: the embedder before this one; what only it has seen yet is compared by its vectors.
+        question_vector: of the unchanged *question*; not used when it names a participant, whose name misleads.
         cache: where indexes are kept between searches; ``None`` reads them anew.
         explain: fill ``Hit.parts`` with the components of the score.
         window: only what ends at these messages of the scope's conversation, first and last included; no facts.
@@ -175,10 +179,10 @@ def search(
         return []
     question, stamp, embedders = _shorten(question), view.user(), [by for by in (embedder, previous) if by is not None]
     indexes = {kind: read_index(view, kind, stamp, embedders, cache) for kind in dict.fromkeys(("message", *kinds))}
-    query, parts = _match_question(indexes, question, now, language)
+    read_as, query, parts = _match_question(indexes, question, now, language)
     asked = _embed_question(query, question, embedders, question_vector) if parts else []
     scored = _score_all(view, parts, query, asked)
-    chosen = _choose_facts(parts, scored, query, question, ids_at(view, question, called))
+    chosen = _choose_facts(parts, scored, query, read_as, ids_at(view, read_as, called))
     found = _with_relevance(kinds, parts, scored, query, asked, view, bounds, chosen)
     if found and newest_first and query.asks_value and query.when is None and not indexes["message"].peer:
         found = _newest_first(found, parts[0], query, scored, asked, view)
@@ -190,12 +194,20 @@ _Indexes = dict[HitKind, Index]
 
 def _match_question(
     indexes: _Indexes, question: str, now: datetime, language: str | None
-) -> tuple[Query, list[_KindMatches]]:
-    """Return the question, its spelling corrected where no text holds a word, and the documents that hold its words."""
-    query = parse_question(question, names=indexes["message"].names, now=now, language=language)
+) -> tuple[str, Query, list[_KindMatches]]:
+    """Return the question as it is read, analyzed, its spelling corrected where no text holds a word, and the documents that hold its words."""
+    question = as_of_user(question, indexes["message"], indexes.get("fact"))
+    names = indexes["message"].names
+    query = parse_question(question, names=names, now=now, language=language)
     parts = _match_words(indexes, query)
+    held = {at for part in parts for at, match in enumerate(part.matches) if len(match.places)}
+    for name in names_without_text(question, query, held) if indexes["message"].peer else ():
+        if known := participant_meant(name, names):
+            question = re.sub(rf"\b{re.escape(name)}\b", known, question)
+            query = parse_question(question, names=names, now=now, language=language)
+            parts = _match_words(indexes, query)
     corrected = _correct_spelling(indexes, query, parts)
-    return (query, parts) if corrected is None else (corrected, _match_words(indexes, corrected))
+    return (question, query, parts) if corrected is None else (question, corrected, _match_words(indexes, corrected))
 
 
 def _match_words(indexes: _Indexes, query: Query) -> list[_KindMatches]:
@@ -590,43 +602,6 @@ def _hits(
             )
         )
     return hits
-
-
-def worth_recalling(hits: Sequence[Hit]) -> list[Hit]:
-    """Return *hits* without the turns that score much less than the best."""
-    best = max((hit.score for hit in hits), default=0.0)
-    if best <= 0:  # scores are deviations: a share of such a one is no measure
-        return list(hits)
-    return [hit for hit in hits if hit.kind != "message" or hit.score >= SHARE_OF_BEST * best]
-
-
-TIME = frozenset(("day", "newest", "opens", "time"))
-
-
-def explain_ranking(hits: Sequence[Hit], passed: Sequence[Hit], threshold: float, limit: int) -> tuple[Ranked, ...]:
-    """
-    Return the hits of a search, best first, each with the groups of its parts, and whether a context would recall it.
-
-    *passed* are those that the same search finds for a context, behind the gate of *threshold*.
-    """
-    ranked, kept = [], 0
-    relevant, worth = ({(hit.kind, hit.id) for hit in found} for found in (passed, worth_recalling(passed)))
-    for place, hit in enumerate(hits, 1):
-        key, reason = (hit.kind, hit.id), ""
-        if hit.kind == "summary":
-            reason = "contexts hold summaries by themselves"
-        elif key not in relevant:
-            least = threshold * (REST if hit.kind == "fact" else REST_OF_TURNS)
-            reason = f"relevance below {least if hit.relevance < least and passed else threshold:g}"
-        elif key not in worth:
-            reason = f"less than {SHARE_OF_BEST:.0%} of the best score"
-        elif kept >= limit:
-            reason = f"{limit:,} others are better"
-        kept += not reason
-        words, meaning = hit.parts.get("words", 0.0), hit.parts.get("meaning", 0.0)
-        time = sum(value for name, value in hit.parts.items() if name in TIME)
-        ranked.append(Ranked(place, hit, words, meaning, time, hit.score - words - meaning - time, not reason, reason))
-    return tuple(ranked)
 
 
 def is_current(row: FactRow, now_ms: int) -> bool:

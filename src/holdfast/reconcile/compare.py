@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from ..text import dataclass, expression
 from ..text.terms import language_of, terms
-from ..types import Candidate, Fact
+from ..types import Candidate, Evidence, Fact
 
 _TOKEN = expression(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _PIECE = expression(rf"{_TOKEN.pattern}|[^\w\s]|_")
@@ -554,15 +554,24 @@ _ONLY_AMOUNT = expression(r"(?:now|a|of|the|about|only|dose|is|to|up|down|at)*\W
 _HOLDS = expression(r"\b(?:since|now|currently|still|these days|nowadays)\b", re.IGNORECASE)
 
 
-def is_dated_result(new: Candidate, quote: str, old: Fact) -> bool:
+_SLIP = expression(
+    r"\b(?:no|nope|not|sorry|wait|actually|i mean|rather|correction|nein|quatsch|sondern|perd[oó]n|digo|non|pardon)\b|不对|不是|아니",
+    re.IGNORECASE,
+)
+
+
+def is_dated_result(new: Candidate, said: Evidence, old: Fact) -> bool:
     """
     Whether both values at an address are results ("2.1", "3.4 mg/dl"), and the new one says on which day it was taken.
 
     Results follow one another by the day of the sample, not by when they were told.  Words that still hold ("80 kg since
-    January") date none.
+    January") date none, nor does a slip put right in one message: "16 kg, no, 17, we weighed him last week".
     """
     numbers = new.value[:1].isdigit() and old.value[:1].isdigit()
-    return new.category == "health" and numbers and new.valid_from_ms is not None and not _HOLDS.search(quote)
+    dated = new.category == "health" and numbers and new.valid_from_ms is not None and not _HOLDS.search(said.quote)
+    place = (said.home, said.conversation, said.seq)
+    slip = _SLIP.search(said.quote) and any((e.home, e.conversation, e.seq) == place for e in old.evidence)
+    return dated and not slip
 
 
 def whole_dose(new: str, old: str) -> str:

@@ -42,7 +42,7 @@ from .compare import (
     thing_stems,
     whole_dose,
 )
-from .moves import placed_elsewhere
+from .moves import changes_part, is_put_elsewhere
 from .registry import Registry, Slot, normalize_value
 
 ARCHIVED = "archived"
@@ -122,7 +122,7 @@ def decide(
         return _into_empty_slot(claim, new, slot, live, past, now_ms)
     if _says_claim(holder, claim.candidate):
         return confirm(claim, holder)
-    dated = is_dated_result(claim.candidate, claim.evidence.quote, holder.fact)
+    dated = is_dated_result(claim.candidate, claim.evidence, holder.fact)
     mine, held = new.fact.valid_from, holder.fact.valid_from
     if mine > held if dated and mine.date() != held.date() else is_later(claim, holder):
         new = _begin_later(new, holder, claim.said_at_ms) if not dated else _begin_at(new, max(mine, held))
@@ -386,13 +386,14 @@ def put_right(claim: Claim, said: str, live: Sequence[FactRow]) -> list[FactRow]
     """
     Return the values of a set that a ``set`` by a model replaces: those that *said*, a contrast, names beside the new one.
 
-    A second value that was only told later replaces nothing: "allergic to soy" after "allergic to eggs".
+    A second value that was only told later replaces nothing: "allergic to soy" after "allergic to eggs".  A project has one deadline.
     """
-    candidate = claim.candidate
-    if candidate.join != "replace" or candidate.op != "assert" or not _CONTRAST.search(said) or _ALSO.search(said):
+    candidate, words = claim.candidate, normalize_value(said)
+    one = candidate.subject != SELF and (candidate.category, candidate.key) == ("project", "deadline")
+    named = normalize_value(candidate.value) in words or thing_stems(candidate.value) <= thing_stems(said)
+    if candidate.join != "replace" or candidate.op != "assert" or _ALSO.search(said):
         return []
-    words, new = normalize_value(said), normalize_value(candidate.value)
-    if new not in words and not thing_stems(candidate.value) <= thing_stems(said):
+    if not one and not (named and _CONTRAST.search(said)):
         return []
     return [
         row
@@ -401,7 +402,7 @@ def put_right(claim: Claim, said: str, live: Sequence[FactRow]) -> list[FactRow]
         and row.fact.cardinality == "multi"
         and is_later(claim, row)
         and not same_thing(row.fact.value, candidate.value)
-        and (normalize_value(row.fact.value) in words or thing_stems(row.fact.value) <= thing_stems(said))
+        and (one or normalize_value(row.fact.value) in words or thing_stems(row.fact.value) <= thing_stems(said))
     ]
 
 
@@ -544,14 +545,15 @@ def compare_with_active(
         return SentenceMatch(
             again=max(again, key=lambda row: (cosines.get(row.fact.id, 0.0), row.stated_at, row.fact.id))
         )
-    if claim.candidate.lifetime == "event":
+    if claim.candidate.lifetime == "event" and not text.startswith("No longer "):
         return SentenceMatch()
     here = addresses(text) if addresses else {}
+    said = "" if claim.candidate.source.startswith(("rules", "by hand")) else claim.evidence.quote
     wholes = {one.stands.fact.id for one in believed if one.merged}
     verdicts: dict[str, list[tuple[ActiveSentence, bool]]] = {}
     for one in believed:
         if one.merged or one.stands.fact.id not in wholes:  # a merged memory is judged by its sentences
-            verdict = (one, _contradicts(text, one, here, addresses))
+            verdict = (one, _contradicts(text, one, here, addresses) or changes_part(text, one.text, said))
             verdicts.setdefault(one.stands.fact.id, []).append(verdict)
     hit = [each for each in verdicts.values() if any(ended for _, ended in each)]
     return SentenceMatch(
@@ -713,7 +715,7 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
     a, b = sense(text), sense(old)
     if a.marks != b.marks and marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
         return False
-    if not b.negated and "time:past" not in b.marks and (_says_moved(text, old) or placed_elsewhere(text, old)):
+    if not b.negated and "time:past" not in b.marks and (_says_moved(text, old) or is_put_elsewhere(text, old)):
         return True
     return _negates(a, b) or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
 

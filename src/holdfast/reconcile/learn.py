@@ -13,7 +13,7 @@ from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView
 from ..text import NDArray, dataclass, expression, np
 from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, Fact, FactChange, FactKind
 from .archive import index_fact, unindex_fact
-from .compare import all_words, asserts_plainly, name_thing, preferred, repeats_all, same_thing, specifies, thing_stems
+from .compare import asserts_plainly, name_thing, preferred, repeats_all, thing_stems
 from .decide import (
     MERGED,
     NEVER_HELD,
@@ -38,8 +38,8 @@ from .decide import (
     with_restatements,
 )
 from .erase import inherit_end, reinstate, undo_retractions
-from .merging import merged_sources, parse_tool_uses, split_fact
-from .moves import has_taken_over, is_left_for, is_moved_whole, is_rewritten_in
+from .merging import merged_sources, names_same, split_fact, told_by_episode, told_happenings, used_tool
+from .moves import has_taken_over, is_left_for, is_moved_whole, is_rewritten_in, may_move
 from .registry import Registry, fold_name, normalize_value
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
@@ -108,9 +108,7 @@ def learn(
     fresh = (claim for claim in here if not _has_ended(view, claim.candidate))
     meant = (one for claim in fresh for one in _with_corrections(view, _as_meant(view, claim)))
     for claim in with_opposites((_where_covered(view, claim, registry) for claim in meant), registry):
-        if claim.candidate.kind != "attribute" and _only_repeats_facts(view, believed_now, claim):
-            continue
-        if claim.candidate.kind == "statement" and _is_episode(believed_now, claim.candidate):
+        if _is_told(view, believed_now, claim):
             continue
         ever = _all_beside(view, claim.candidate)
         live = [row for row in ever if row.fact.live]
@@ -122,7 +120,7 @@ def learn(
             ever += [one.stands for one in believed]
         beside = _beside(view, believed_now, claim, decision, hints.addresses)
         decision = _settle_beside(claim, decision, beside, hints, now_ms)
-        covered = _covered(view, decision, registry)
+        covered = _covered(view, decision, registry) or told_happenings(view, decision, claim)
         decision = _owned(with_covered(decision, covered, now_ms), owner)
         ever += [*beside, *covered]
         if decision.refused and claim.candidate.modality == "negated":
@@ -307,11 +305,12 @@ def _where_covered(view: WriteView, claim: Claim, registry: Registry) -> Claim:
         return claim
     for category, key in registry.covering(candidate.category, candidate.key):
         for row in map(as_active, view.all_facts_in(candidate.subject, category)):
-            if row.fact.live and row.fact.key == key and _names_same(row.fact.value, candidate.value):
+            known = row.fact.live and row.fact.key == key
+            if known and (candidate.value == key or names_same(row.fact.value, candidate.value)):
                 there = replace(candidate, category=category, key=key, value=row.fact.value, text=row.fact.text)
                 return replace(claim, candidate=there)
-    known = registry.categories.get(candidate.category)
-    if known is None or candidate.key in known.keys or candidate.value.casefold() in ("false", "no"):
+    kept = registry.categories.get(candidate.category)
+    if kept is None or candidate.key in kept.keys or candidate.value.casefold() in ("false", "no"):
         return claim
     said = thing_stems(
         f"{candidate.key} {'' if candidate.value.casefold() == 'true' else candidate.value}".replace("_", " ")
@@ -321,7 +320,7 @@ def _where_covered(view: WriteView, claim: Claim, registry: Registry) -> Claim:
         if (
             said
             and fact.live
-            and fact.key in known.keys
+            and fact.key in kept.keys
             and not _DENIES.match(fact.key)
             and thing_stems(fact.value) == said
         ):
@@ -337,31 +336,25 @@ def _covered(view: WriteView, decision: Decision, registry: Registry) -> list[Fa
     new = decision.add.fact if decision.add is not None else None
     if new is None or not new.live or new.kind != "attribute":
         return []
+    there = [(new.subject, category, key) for category, key in registry.covered(new.category, new.key)]
+    there.append((f"{new.subject}?", new.category, new.key))  # of two with one name the rules could not tell which
     return [
         row
-        for category, key in registry.covered(new.category, new.key)
-        for row in map(as_active, view.all_facts_in(new.subject, category))
-        if row.fact.live and row.fact.key == key and _names_same(row.fact.value, new.value)
+        for subject, category, key in there
+        for row in map(as_active, view.all_facts_in(subject, category))
+        if row.fact.live
+        and row.fact.key == key
+        and (row.fact.value == new.key or names_same(row.fact.value, new.value))
     ]
 
 
-MEANT_BY = 3  # so many words that a longer value has all of can mean nothing else
-
-
-def _names_same(one: str, other: str) -> bool:
-    """Whether two values name one thing, in whatever inflection: "lange Texte", "langen Texte"."""
-    if same_thing(one, other) or specifies(one, other) or specifies(other, one):
+def _is_told(view: WriteView, believed: _LiveFacts, claim: Claim) -> bool:
+    """Whether facts or episodes that are believed tell all of a claim already."""
+    if claim.candidate.kind != "attribute" and _only_repeats_facts(view, believed, claim):
         return True
-    less, more = sorted((thing_stems(one), thing_stems(other)), key=len)
-    if len(less) >= MEANT_BY and less <= more:
-        return True  # "runs a small bike shop" of "a small bike shop in Leeds, run with Theo"
-    a, b = all_words(one), all_words(other)
-    alike = (
-        x == y
-        or (min(len(x), len(y)) > 4 and x[: max(4, min(len(x), len(y)) - 2)] == y[: max(4, min(len(x), len(y)) - 2)])
-        for x, y in zip(a, b, strict=False)
-    )
-    return bool(a) and len(a) == len(b) and all(alike)
+    if claim.candidate.kind == "statement" and _is_episode(believed, claim.candidate):
+        return True
+    return told_by_episode(view, claim, believed.of)
 
 
 def _only_repeats_facts(view: WriteView, believed: _LiveFacts, claim: Claim) -> bool:
@@ -459,21 +452,24 @@ def _with_corrections(view: WriteView, claim: Claim) -> Iterator[Claim]:
     yield claim
 
 
+_OF_TOOLS = ("technical", "context", "note")  # the categories in which sentences about tools stand
+
+
 def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
     """Return the end of the one tool that a user left when they moved to the tool of the claim."""
     candidate = claim.candidate
     if (candidate.kind, candidate.op, candidate.category) != ("attribute", "assert", "tech"):
         return
-    rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, "tech")]
-    others = [fact for fact in rows if fact.live and fact.kind == "attribute" and fact.value != candidate.value]
-    kept = [row for place in ("technical", "note") for row in view.all_facts_in(candidate.subject, place)]
-    sentences = [fact for fact in (as_active(row).fact for row in kept) if fact.live and parse_tool_uses(fact.text)]
-    if not others and not sentences:
-        return
     said = claim.evidence
     here = view.scope.conversation == said.conversation and said.seq > 0
     whole = view.messages(start_seq=said.seq, end_seq=said.seq) if here else []
     text = whole[0].content if whole else said.quote
+    if not may_move(text):
+        return
+    rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, "tech")]
+    others = [fact for fact in rows if fact.live and fact.kind == "attribute" and fact.value != candidate.value]
+    kept = [as_active(row).fact for place in _OF_TOOLS for row in view.all_facts_in(candidate.subject, place)]
+    sentences = [fact for fact in kept if fact.live and used_tool(fact.text)]
     left = [fact for fact in others if is_left_for(fact.value, candidate.value, text)]
     whole_move = candidate.key != "uses_tool" and is_moved_whole(candidate.value, text)
     left = left or [
@@ -488,7 +484,7 @@ def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
         )
     ]
     for fact in sentences:
-        if is_left_for(parse_tool_uses(fact.text)[0].tool, candidate.value, text):
+        if is_left_for(used_tool(fact.text), candidate.value, text):
             gone = replace(candidate, kind="statement", category=fact.category, key="", value="", text=fact.text)
             yield replace(claim, candidate=replace(gone, op="retract", modality="negated", join=""))
     if len(left) == 1:  # of two it is not known which

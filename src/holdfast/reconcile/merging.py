@@ -18,11 +18,79 @@ from typing import TypeAlias
 from ..clock import from_ms, to_ms
 from ..store import Derivation, FactOwner, FactRow, WriteView
 from ..text import NDArray, dataclass, expression, np
-from ..types import BY_HAND_SOURCE, Evidence, Fact
+from ..types import BY_HAND_SOURCE, Evidence, Fact, FactKind
 from .archive import index_fact, strength_at, unindex_fact
-from .compare import find_unfaithful, may_join, reworded, same_words, sense
-from .decide import MERGED, UNMERGED, may_merge
+from .compare import (
+    all_words,
+    find_unfaithful,
+    may_join,
+    reworded,
+    same_thing,
+    same_words,
+    sense,
+    specifies,
+    thing_stems,
+)
+from .decide import MERGED, UNMERGED, Claim, Decision, may_merge
 from .registry import normalize_value
+
+MEANT_BY = 3  # so many words that a longer value has all of can mean nothing else
+# What says how old or big somebody is, and not what.
+_OF_ANY_AGE = thing_stems(
+    "old older elderly young adult big small little large tiny male female alt alte alter junger viejo vieja joven vieux vieille petit petite"
+)
+
+
+def names_same(one: str, other: str) -> bool:
+    """Whether two values name one thing, in whatever inflection: "lange Texte", "langen Texte"."""
+    if same_thing(one, other) or specifies(one, other) or specifies(other, one):
+        return True
+    less, more = sorted((thing_stems(one), thing_stems(other)), key=len)
+    if len(less) >= MEANT_BY and less <= more:
+        return True  # "runs a small bike shop" of "a small bike shop in Leeds, run with Theo"
+    if less and less < more and more - less <= _OF_ANY_AGE:
+        return True  # "old labrador" of "labrador"
+    a, b = all_words(one), all_words(other)
+    alike = (
+        x == y
+        or (min(len(x), len(y)) > 4 and x[: max(4, min(len(x), len(y)) - 2)] == y[: max(4, min(len(x), len(y)) - 2)])
+        for x, y in zip(a, b, strict=False)
+    )
+    return bool(a) and len(a) == len(b) and all(alike)
+
+
+HAPPENED = ("life", "happened")  # an attribute that an episode tells better
+
+
+def told_by_episode(view: WriteView, claim: Claim, believed: Callable[[FactKind], Iterable[FactRow]]) -> bool:
+    """Whether what happened is told in full by a *believed* episode of the same message."""
+    said = claim.candidate
+    if (said.op, said.category, said.key) != ("assert", *HAPPENED):
+        return False
+    told = (row for row in believed("episode") if thing_stems(said.value) <= thing_stems(row.fact.text))
+    return any(_rests_on_message(view, row, claim) for row in told)
+
+
+def told_happenings(view: WriteView, decision: Decision, claim: Claim) -> list[FactRow]:
+    """Return what happened by the same message, where a new episode tells all of it."""
+    new = decision.add.fact if decision.add is not None else None
+    if new is None or new.kind != "episode":
+        return []
+    return [
+        row
+        for row in view.all_facts_in(new.subject, HAPPENED[0])
+        if row.fact.live
+        and row.fact.key == HAPPENED[1]
+        and thing_stems(row.fact.value) <= thing_stems(new.text)
+        and _rests_on_message(view, row, claim)
+    ]
+
+
+def _rests_on_message(view: WriteView, row: FactRow, claim: Claim) -> bool:
+    """Whether a fact has a quote in the message of a claim."""
+    whole, said = view.at(None, None).fact(row.fact.id), claim.evidence
+    quotes = whole.fact.evidence if whole is not None else ()
+    return any((e.home, e.conversation, e.seq) == (said.home, said.conversation, said.seq) for e in quotes)
 
 
 def merged_sources(view: WriteView, whole: FactRow) -> list[FactRow]:
@@ -380,6 +448,18 @@ def parse_tool_uses(text: str) -> tuple[ToolUse, ...]:
         words["part"] = part if part.isupper() else part.lower()
         found.append(ToolUse(**words, uses="less" not in words))
     return tuple(found) if len({one.tool for one in found}) == 1 else ()
+
+
+_RUNS = expression(
+    rf"(?:the |their )?(?:user |team |company )?(?:uses|using|runs|running|deploys on|hosts on|is on) (?P<tool>{_TOOL})(?: (?:for|in|as|on|with) .*)?\.?",
+    re.IGNORECASE,
+)
+
+
+def used_tool(text: str) -> str:
+    """Return the tool that a sentence is about, whatever it is used for; empty for any other sentence."""
+    uses, runs = parse_tool_uses(text), _RUNS.fullmatch(text.strip())
+    return uses[0].tool if uses else runs["tool"] if runs else ""
 
 
 def joined_text(sentences: Sequence[str]) -> str:

@@ -44,7 +44,10 @@ _AMERICAN = {
     "theatre": "theater", "travelling": "traveling", "tyre": "tire",
 }  # fmt: skip
 _OUR = expression(r"^((?:behavi|col|flav|hon|hum|harb|lab|neighb|od|rum)o)ur")
-_BOOLS = {"yes": "true", "no": "false"}
+_YES_OR_NO = expression(
+    r"(?:(?P<no>no|never|not any ?more|nein|nicht mehr|nie|nunca|ya no|non|jamais|n\u00e3o|mai)|yes|ja|s[i\u00ed\u00ec]|oui|sim)(?=$|[,;:(\u2013\u2014-]|\.$| (?:since|seit|desde|depuis|dal?)\b)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,8 @@ class Registry:
         elif known is None or key not in known.keys:
             category, key = self._addresses.get((category, folded), (category, key))
         kind = self._type(category, key)
-        value = _BOOLS.get(candidate.value.casefold(), candidate.value) if kind == "bool" else candidate.value
+        answer = _YES_OR_NO.match(candidate.value.strip()) if kind == "bool" else None
+        value = ("false" if answer["no"] else "true") if answer else candidate.value  # "no, not since May"
         value = as_number(as_amount(value)) if kind in ("number", "money") else value
         value = _without_currency(value, key) if kind == "number" and category == "budget" else value
         moved = replace(candidate, category=category, key=key, value=value)
@@ -213,6 +217,7 @@ class Registry:
         """Return the addresses at which the value of this one says nothing more: whoever has a daughter has a child."""
         known = self.categories.get(category)
         named = known.keys[key].covers if known and key in known.keys else ()
+        named = (*named, "has") if category == "family" and key != "has" else named  # "has a sister" of sister Ana
         return [(there or category, own) for there, _, own in (name.rpartition("/") for name in named)]
 
     def covering(self, category: str, key: str) -> list[tuple[str, str]]:

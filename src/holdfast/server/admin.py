@@ -13,7 +13,7 @@ from ..clock import to_ms
 from ..errors import NotFound
 from ..jobs.model_client import version_in_use
 from ..memory import Memory
-from ..reports import DigestReport, Metrics, Report, StoreStats, Usage
+from ..reports import DigestReport, Metrics, Report, StoreStats, Usage, UserOrder
 from ..types import ApiKey, Budget, Job, NewKey, PromptVersion, ProviderKey, Secret
 from ..user import Prompts
 from .gate import count_messages, quota_exceeded
@@ -146,7 +146,7 @@ def prompts_shared_draft(prompts: SharedPrompts, name: PromptName, body: PromptT
 @table.add("POST", PROMPT + "/activate", OPERATOR)
 def prompts_shared_activate(prompts: SharedPrompts, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
     """Use the text of a draft, or of an older version, from now on."""
-    return prompts.activate(name, body.version)
+    return prompts.activate(name, body.version, percent=body.percent)
 
 
 @table.add("GET", "/v1/jobs", OPERATOR, door=Memory.jobs)
@@ -223,12 +223,19 @@ def users_list(
     caller: CallerDep,
     after: Annotated[list[str] | None, Query(description="Only who comes after this org, user and assistant.")] = None,
     matching: Annotated[str, Query(max_length=512, description="Only whose org, name or bot holds these words.")] = "",
+    sort: Annotated[
+        UserOrder,
+        Query(description="By name, or by their last message or conversations: then without pages, but `skip`."),
+    ] = "name",
+    skip: Annotated[int, Query(ge=0, description="Not by name: leave out so many first.")] = 0,
+    org: Annotated[str | None, Query(max_length=512, description="Only those of this org.")] = None,
     cursor: Cursor = None,
     limit: Limit = 100,
 ) -> Page[ListedUser]:
     """List every user with a memory, in every org, by org, user and assistant."""
     last = parse_position(cursor or (encode_cursor(after) if after else None), str, str, str)
-    keys = caller.memory.admin.users(limit=limit + 1, after=last, matching=matching)
+    most = limit + 1 if sort == "name" else limit
+    keys = caller.memory.admin.users(limit=most, after=last, matching=matching, sort=sort, skip=skip, org=org)
     found = [ListedUser(org=org, user=user, bot=bot) for org, user, bot in keys]
     return page_of(found, limit, lambda one: (one.org, one.user, one.bot))
 

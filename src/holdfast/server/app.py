@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -20,7 +21,7 @@ from .events import EventFeed
 from .gate import Gate, Grant, Quotas, SignInLinks
 from .jobs import Tasks
 from .mcp import MemoryOwner, tools
-from .metrics import Metered, Meters
+from .metrics import Latencies, Metered, Meters
 from .pages import conversations as talks
 from .pages import find, front, home, import_export, layout, me
 from .pages import jobs as job_pages
@@ -96,7 +97,7 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
     )
     app.state.memory = memory
     app.state.imports = imports
-    app.state.counts = home.Counts()
+    app.state.counts, app.state.estimates = home.Counts(), home.Counts(60, 0.04, most=8)
     app.state.sign_in_links = SignInLinks()
     app.state.quotas = quotas
     app.state.meters = Meters(memory, tail, threads=settings.threads)
@@ -132,14 +133,19 @@ def create_app(memory: Memory, settings: ServerSettings = _DEFAULTS) -> FastAPI:
 @asynccontextmanager
 async def _life(app: FastAPI, sessions: Any, tasks: Tasks, pool: Pool, tail: EventFeed) -> AsyncIterator[None]:
     async with sessions.run():
+        latencies: Latencies = app.state.meters.latencies
+        writing = asyncio.create_task(latencies.flush_often())
         try:
             yield
         finally:
+            writing.cancel()
+            await run_in_threadpool(latencies.flush)
             tail.close()
             await pool.close()
             await run_in_threadpool(tasks.close)
             await run_in_threadpool(app.state.imports.close)
             await run_in_threadpool(app.state.counts.close)
+            await run_in_threadpool(app.state.estimates.close)
 
 
 def described(app: FastAPI) -> dict[str, Any]:

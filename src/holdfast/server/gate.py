@@ -23,6 +23,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,6 +33,7 @@ from ..scope import LOCAL, acting, subject_id
 from ..text import dataclass, expression
 from ..types import ApiKey
 from .pages.layout import error_page
+from .pages.texts import speak
 from .routing import Route, RouteTable, problem, problem_of
 from .settings import ServerSettings
 
@@ -196,6 +198,8 @@ class Gate:
         state["upload"] = route is not None and route.upload
         state["route"], state["group"] = ("", "") if route is None else (route.path, route.group)
         state["page"] = wants_page(scope["method"], headers) if route is None else route.page
+        if state["page"]:
+            speak(Request(scope))
         if route is not None and route.roles is None:
             if route.page and scope["method"] not in SAFE_METHODS and names_another_page(headers):
                 raise Refused(_elsewhere())
@@ -475,6 +479,13 @@ class Quotas:
     def give_back(self, key: ApiKey | None, messages: int) -> None:
         """Uncount messages that were not stored."""
         self.take(key, -messages)
+
+    def is_short(self, key: ApiKey | None, messages: int) -> bool:
+        """Whether there is no room for so many messages now."""
+        if self.take(key, messages):
+            return True
+        self.give_back(key, messages)
+        return False
 
     @contextmanager
     def counting(self, key: ApiKey | None, messages: int) -> Iterator[int]:

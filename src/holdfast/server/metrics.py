@@ -7,10 +7,12 @@ size) is read when metrics are requested, at most every few seconds.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter as Counts
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -23,7 +25,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
-from ..errors import HoldfastError
+from ..errors import HoldfastError, StoreError
+from ..jobs.usage import CallTimes
 from ..memory import Memory
 from ..reports import Backlog
 from .events import EventFeed
@@ -38,6 +41,61 @@ _SUMMARIES = {"made": "made", "stale": "stale", "removed": "removed"}
 _TOKENS = {"tokens.input": ("input", "no"), "tokens.cached": ("input", "yes"), "tokens.output": ("output", "no")}
 _SIZES = (50, 100, 250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000)
 _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class Latencies:
+    """
+    How long the calls of servers took, by hour: in the store, of all processes, for `HOURS`.
+
+    Those of this process wait here until `flush`, which its server does once a minute and when it stops.  A crash loses
+    the last minute.
+    """
+
+    HOURS = 7 * 24
+    CALLS = ("context", "search", "append")
+    FLUSH_S = 60.0
+
+    def __init__(self, times: CallTimes) -> None:
+        self._times = times
+        self._waiting: Counts[tuple[str, int, int]] = Counts()
+        self._lock = threading.Lock()
+
+    def take(self, call: str, seconds: float, hour: int | None = None) -> None:
+        """Count a call of the running hour, or of another one since 1970."""
+        hour = int(time.time() // 3600) if hour is None else hour
+        with self._lock:
+            self._waiting[call, hour, self._times.step_of(seconds)] += 1
+
+    def flush(self) -> None:
+        """Write what waits; where the store does not take it, it waits on, for the same time as it would be kept."""
+        with self._lock:
+            taken, self._waiting = self._waiting, Counts()
+        if not taken:
+            return
+        before = max(hour for _, hour, _ in taken) - self.HOURS + 1
+        kept = {key: calls for key, calls in taken.items() if key[1] >= before}
+        try:
+            self._times.add(kept, before_hour=before)
+        except StoreError:
+            with self._lock:
+                self._waiting.update(kept)
+
+    async def flush_often(self) -> None:
+        """Write what waits once a minute, for ever."""
+        while True:
+            await asyncio.sleep(self.FLUSH_S)
+            await run_in_threadpool(self.flush)
+
+    def percentiles(self, call: str, since_hour: int, shares: Sequence[float]) -> dict[int, list[float | None]]:
+        """Return the seconds within which each share of a call's calls ended, by hour."""
+        hours = self._times.since(call, since_hour)
+        with self._lock:
+            waiting = [(hour, step, calls) for (name, hour, step), calls in self._waiting.items() if name == call]
+        for hour, step, calls in waiting:
+            if hour >= since_hour:
+                steps = hours.setdefault(hour, {})
+                steps[step] = steps.get(step, 0) + calls
+        return {hour: [self._times.percentile(steps, share) for share in shares] for hour, steps in hours.items()}
 
 
 class Meters:
@@ -76,12 +134,15 @@ class Meters:
         if tail is not None:
             self.streams.set_function(lambda: tail.count)
         self.work = WorkMeters(memory, registry, threads)
+        self.latencies = Latencies(memory.admin.call_times)
         memory.admin.observe(self.take)
         memory.admin.observe(self.work.take)
 
     def take(self, what: str, of: str, amount: float) -> None:
         """Record a piece of work of the memory, see `Admin.observe`."""
         family, _, kind = of.partition(".")
+        if what in Latencies.CALLS:
+            self.latencies.take(what, amount)
         if what == "message":
             self.turns.labels(of).inc(amount)
         elif what == "rating":

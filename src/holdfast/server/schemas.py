@@ -308,6 +308,7 @@ class PromptVersionNumber(Body):
     """The number of a prompt's version."""
 
     version: Annotated[int, Field(ge=1, le=2**53)]
+    percent: Annotated[int, Field(ge=1, le=100)] = 100
 
 
 class PromptPreviewRequest(Body):

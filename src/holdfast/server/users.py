@@ -376,7 +376,7 @@ def prompts_draft(user: PromptUserDep, name: PromptName, body: PromptText) -> Pr
 @table.add("POST", ONE + "/prompts/{name}/activate", WHOLE_USER, door=Prompts.activate)
 def prompts_activate(user: PromptUserDep, name: PromptName, body: PromptVersionNumber) -> PromptVersion:
     """Use the text of a draft, or of an older version, from now on."""
-    return user.prompts.activate(name, body.version)
+    return user.prompts.activate(name, body.version, percent=body.percent)
 
 
 @table.add("POST", ONE + "/prompts/{name}/preview", WHOLE_USER, door=Door(Prompts.preview, wait_s=60.0))

@@ -18,6 +18,7 @@ from .port import Driver
 from .values import EventLimits
 
 ERASED = "erased"
+READ = "memory.read"
 TRIM_EVERY = 256  # rows after which old ones are removed
 NUMBERS_PER_MS = 1_000
 
@@ -32,7 +33,7 @@ REVISIONS = {"message": "messages_rev", "fact": "facts_rev", "summary": "summari
 RUNNING = "job.running"
 
 _Place = tuple[str, str]
-_Event = tuple[str, str, str, str]  # kind, subject, conversation, ref
+_Event = tuple[str, str, str, str, str]  # kind, actor, subject, conversation, ref
 
 
 class ChangeLog:
@@ -42,6 +43,7 @@ class ChangeLog:
         self._actor = actor
         self._now_ms = now_ms
         self._found: dict[tuple[str, str, str, str], str] = {}
+        self._reads: list[_Event] = []
         self._user_erased = False
         self._reindexed: set[str] = set()
         self.counted: Counter[tuple[str, str]] = Counter()
@@ -49,6 +51,10 @@ class ChangeLog:
     def note(self, kind: str, place: _Place, ref: str | int = "") -> None:
         """Note a change of this *kind* to *ref* in (subject, conversation)."""
         self._found[kind, *place, str(ref)] = kind
+
+    def note_read(self, by: str, place: _Place, ref: str) -> None:
+        """Note that *by* read the memory earlier: *ref* says what of it."""
+        self._reads.append((READ, by, *place, ref))
 
     def note_fact(self, kind: str, fact_id: str, about: str, said: _Place) -> None:
         """
@@ -93,6 +99,7 @@ class ChangeLog:
     def note_user_erased(self) -> None:
         """Drop all changes; note for the org that a user was erased, without naming the user."""
         self._found.clear()
+        self._reads.clear()
         self._user_erased = True
 
     def flush(self, driver: Driver, user: tuple[str, str, str], limits: EventLimits) -> None:
@@ -100,12 +107,10 @@ class ChangeLog:
         if self._reindexed:
             _raise_revisions(driver, user, self._reindexed)
         if self._user_erased:
-            self._store(driver, {(user[0], "", ""): [(ERASED, "", "", "user")]}, limits)
-        if self._found:
-            events = [
-                (kind, subject, conversation, ref) for (_, subject, conversation, ref), kind in self._found.items()
-            ]
-            self._store(driver, {user: events}, limits)
+            self._store(driver, {(user[0], "", ""): [(ERASED, self._actor, "", "", "user")]}, limits)
+        if self._found or self._reads:
+            changes = [(kind, self._actor, about, said, ref) for (_, about, said, ref), kind in self._found.items()]
+            self._store(driver, {user: [*self._reads, *changes]}, limits)
         for kind in self._found.values():
             self.counted["event", kind] += 1
 
@@ -113,7 +118,7 @@ class ChangeLog:
         """Store that these jobs of any users run, in order of user, as two claims must not wait for each other."""
         events: dict[UserKey, list[_Event]] = {}
         for job in jobs:
-            event = (RUNNING, job.subject, job.conversation, job.id)
+            event = (RUNNING, self._actor, job.subject, job.conversation, job.id)
             events.setdefault((job.org, job.user, job.bot), []).append(event)
             self.counted["event", RUNNING] += 1
         self._store(driver, dict(sorted(events.items())), limits)
@@ -127,7 +132,7 @@ class ChangeLog:
         for user, some in events.items():
             before = newest.get(user, max(1, self._now_ms * NUMBERS_PER_MS) - 1)
             for number, (kind, *what) in enumerate(some, before + 1):
-                added.append((*user, number, self._now_ms, kind, self._actor, *what))
+                added.append((*user, number, self._now_ms, kind, *what))
         driver.many("add_event", added)
         for user, some in events.items():
             before = newest.get(user, max(1, self._now_ms * NUMBERS_PER_MS) - 1)

@@ -150,6 +150,11 @@ class ReadView:
         position = _named("before", ("at", "conversation", "subject"), after or (EVERYTHING, "", ""))
         return [ConversationRow(*row) for row in self._run("newest_conversations", limit=_most(limit), **position)]
 
+    def stale_summaries(self) -> dict[tuple[str, str], int]:
+        """Count the stale summaries of the conversations that the scope can see, by (subject, conversation); those with none are left out."""
+        found = self._run("stale_summaries")
+        return {(subject, conversation): int(number) for subject, conversation, number in found}
+
     def messages(self, *, start_seq: int = 1, end_seq: int | None = None, limit: int | None = None) -> list[Message]:
         """
         Messages ``start_seq`` to ``end_seq`` of the scope's conversation, at most *limit* from the start;
@@ -162,6 +167,11 @@ class ReadView:
             "limit": _most(limit),
         }
         return [rows.message(row, name) for row in self._run("messages", **bounds)]
+
+    def names_at_start(self, limit: int) -> dict[str, int]:
+        """Return the names that sign user messages among the first *limit* of the scope's conversation, each with its first."""
+        self._place()
+        return {row[0]: row[1] for row in self._run("names_at_start", limit=limit)}
 
     def idempotency(self, key: str) -> tuple[str, int, int] | None:
         """``(digest, first_seq, last_seq)`` stored under *key* in this conversation."""
@@ -318,10 +328,17 @@ class ReadView:
         past = {row[0] for row in self._driver.many("past_fact", known)} if known else set()
         return [(message, id) for message, id in pairs if id in past]
 
+    def _by_conversation(self, messages: Iterable[TurnKey]) -> list[tuple[str, ...]]:
+        """Return the parameters of a query for messages by their numbers, once for each conversation."""
+        seqs: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for subject, conversation, seq in messages:
+            seqs[subject, conversation].append(seq)
+        return [(*self._head, *place, f"[{','.join(map(str, some))}]") for place, some in seqs.items()]
+
     def _facts_from(self, messages: Iterable[TurnKey]) -> tuple[list[tuple[TurnKey, str]], dict[str, str]]:
         """``(message, fact id)`` of all facts that rest on messages, and the subjects of these facts by id."""
         place = {message: at for at, message in enumerate(messages)}
-        found = self._driver.many("children_of_message", [(*self._head, *message) for message in place])
+        found = self._driver.many("children_of_messages", self._by_conversation(place))
         known = {((row[0], row[1], row[2]), row[4]) for row in found if row[3] == "fact"}
         pairs = sorted(known, key=lambda pair: (place[pair[0]], pair[1]))
         ids = [(*self._head, id) for id in dict.fromkeys(id for _, id in pairs)]
@@ -336,7 +353,7 @@ class ReadView:
 
     def turns_at(self, keys: Iterable[TurnKey]) -> dict[TurnKey, tuple[int, Message]]:
         """Return messages of any conversation by (subject, conversation, number), each with the number of its session."""
-        found = self._driver.many("turn_at", [(*self._head, *key) for key in keys])
+        found = self._driver.many("turns_at", self._by_conversation(keys))
         return {(row[0], row[1], row[3]): (row[2], rows.message(row[3:], row[1])) for row in found}
 
     def past_facts_in(self, end_seq: int) -> list[tuple[int, str, str]]:
@@ -487,11 +504,17 @@ class ReadView:
 
     def texts(self, docs: Iterable[DocRow]) -> dict[tuple[str, int], str]:
         """``{(kind, doc): text}`` of documents: a message's content, a fact's or summary's text."""
-        keys: dict[str, list[tuple[Any, ...]]] = {"message": [], "summary": [], "fact": []}
+        keys: dict[str, list[tuple[Any, ...]]] = {"summary": [], "fact": []}
+        messages: dict[TurnKey, int] = {}
         for d in docs:
+            if d.kind == "message":
+                messages[d.subject, d.conversation, d.seq] = d.doc
+                continue
             where = (d.subject,) if d.kind == "fact" else (d.subject, d.conversation)
-            keys[d.kind].append((d.doc, *self._head, *where, d.seq if d.kind == "message" else d.ref))
+            keys[d.kind].append((d.doc, *self._head, *where, d.ref))
         found: dict[tuple[str, int], str] = {}
+        for subject, name, seq, text in self._driver.many("message_texts", self._by_conversation(messages)):
+            found["message", messages[subject, name, seq]] = text
         for kind, wanted in keys.items():
             for number, text in self._driver.many(f"{kind}_text", wanted) if wanted else ():
                 found[kind, number] = text
@@ -506,6 +529,12 @@ class ReadView:
         self._place()
         found = self._run("prefix", variant=variant)
         return (found[0][0], found[0][1]) if found else None
+
+    def is_waiting(self, kind: str) -> bool:
+        """Whether work of that kind waits in its first attempt in the scope's conversation."""
+        lane = {"subject": self.scope.subject or "", "conversation": self.scope.conversation or ""}
+        found = [rows.job(row) for row in self._run("job_in_lane", kind=kind, key="", **lane)]
+        return any(job.state == "ready" and job.attempt == 0 for job in found)
 
     def jobs(self) -> list[Job]:
         """Return the user's unfinished jobs, oldest first."""
@@ -522,7 +551,10 @@ class ReadView:
 
     def prompts(self) -> list[PromptRow]:
         """Return every version of the user's own prompts, by (name, version)."""
-        return [PromptRow(row[0], row[1], row[2], row[3], draft=bool(row[4])) for row in self._run("prompts")]
+        return [
+            PromptRow(row[0], row[1], row[2], row[3], bool(row[4]), percent=row[4] - 100 if row[4] > 100 else 100)
+            for row in self._run("prompts")
+        ]
 
     def context_stats(self) -> list[ContextStatsRow]:
         """Return the measurements of the contexts before the replies of the scope's conversation, by reply."""
@@ -555,6 +587,15 @@ class ReadView:
     def every_item(self) -> list[tuple[str, str, ItemRow]]:
         """Return ``(subject, conversation, item)`` for every item of the user, in order."""
         return [(row[0], row[1], ItemRow(row[2], row[3], bytes(row[4]), *row[5:])) for row in self._run("every_item")]
+
+    def known_ledger_key(self) -> str:
+        """Return the key that hashes places in the ledger of erasures; ``""`` when nothing was ever erased."""
+        found = self._run("ledger_key")
+        return str(found[0][0]) if found else ""
+
+    def is_in_ledger(self, entry_id: str) -> bool:
+        """Whether the ledger of erasures has an entry of that id."""
+        return bool(self._driver.run("is_in_ledger", {"id": entry_id}))
 
     def consent(self) -> list[ConsentRow]:
         """Return the user's choices, for each subject that the scope can see and for all (``""``)."""
@@ -686,8 +727,8 @@ def _named(prefix: str, names: Sequence[str], position: Sequence[int | str]) -> 
 
 def speaker_names(view: ReadView, messages: Sequence[Message] = ()) -> dict[str, int]:
     """Return the names of speakers at the conversation's beginning and in *messages*, each with its first message."""
-    names: dict[str, int] = {}
-    for message in (*view.messages(start_seq=1, limit=SPEAKERS_WITHIN), *messages):
+    names = view.names_at_start(SPEAKERS_WITHIN)
+    for message in messages:
         if message.role == "user" and message.name:
             names.setdefault(message.name, message.seq)
     return names

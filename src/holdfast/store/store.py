@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from ..clock import Clock, to_ms, utc_now
-from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey
+from ..reports import Backlog, Event, Finding, News, Operation, Report, UserKey, UserOrder
 from ..scope import Scope, actor
 from ..types import BY_HAND_CONVERSATION, Job
 from . import rows
@@ -305,15 +305,30 @@ class Store:
 
     # Users, events, costs
 
-    def users(self, *, limit: int = 1000, after: UserKey | None = None, matching: str = "") -> list[UserKey]:
-        """Return ``(org, user, bot)`` of users with a memory, by key, from behind *after*, whose key holds *matching*."""
+    def users(
+        self,
+        *,
+        limit: int = 1000,
+        after: UserKey | None = None,
+        matching: str = "",
+        sort: UserOrder = "name",
+        skip: int = 0,
+        org: str | None = None,
+    ) -> list[UserKey]:
+        """Return ``(org, user, bot)`` of users with a memory; see `Admin.users`."""
         args: dict[str, Any] = {"limit": max(0, limit)}
+        words = {"lowered": matching.lower(), "exact": matching}
+        if sort != "name":
+            args |= {"sort": sort, "skip": skip, "org": org, "by_hand": BY_HAND_CONVERSATION}
+            return [(row[0], row[1], row[2]) for row in self._rows("users_sorted", **args, **words)]
+        if org is not None:
+            after = max(after or ("", "", ""), (org, "", ""))
         if after is not None or matching:
             args |= dict(zip(("org", "user_id", "bot"), after or ("", "", ""), strict=True))
         if matching:
-            args |= {"lowered": matching.lower(), "exact": matching}
+            args |= words
         found = self._rows("users_matching" if matching else "users" if after is None else "users_after", **args)
-        return [(row[0], row[1], row[2]) for row in found]
+        return [(row[0], row[1], row[2]) for row in found if org in (None, row[0])]
 
     def containing(
         self, words: Sequence[str], after: UserKey, last: UserKey, *, limit: int
@@ -447,6 +462,23 @@ class Store:
             return bool(driver.run("add_rate", asdict(row)))
 
         return self.backend.write(save)
+
+    def call_times(self, call: str, since_hour: int) -> list[tuple[int, int, int]]:
+        """Return how many calls took how long since an hour: ``(hour, step of time, calls)``; see `CallTimes`."""
+        return [(int(row[0]), int(row[1]), int(row[2])) for row in self._rows("call_times", call=call, hour=since_hour)]
+
+    def add_call_times(self, taken: Mapping[tuple[str, int, int], int], *, before_hour: int) -> None:
+        """Add calls by (call, hour, step of time), and remove those of these calls before an hour."""
+
+        def add(driver: Driver) -> None:
+            for call in sorted({call for call, _, _ in taken}):
+                driver.run("remove_call_times", {"call": call, "before": before_hour})
+            for (call, hour, step), calls in sorted(
+                taken.items()
+            ):  # in one order, so that no two processes wait for each other
+                driver.run("add_call_time", {"call": call, "hour": hour, "step": step, "calls": calls})
+
+        self.backend.write(add)
 
     # Keys of callers and of providers
 

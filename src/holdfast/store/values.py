@@ -235,13 +235,14 @@ class SubjectRow:
 
 @dataclass(frozen=True, slots=True)
 class PromptRow:
-    """One version of a user's own prompt; see the columns of ``prompt``."""
+    """One version of a prompt; see the columns of ``prompt``.  A draft of fewer than 100 ``percent`` is used for so many users."""
 
     name: str
     version: int
     text: str
     since: int
     draft: bool = False
+    percent: int = 100
 
 
 @dataclass(frozen=True, slots=True)

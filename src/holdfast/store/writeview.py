@@ -109,6 +109,11 @@ class WriteView(ReadView):
         """Return the place of an event: ``""`` for the user as a whole."""
         return self.scope.subject or "", self.scope.conversation or ""
 
+    def note_read(self, by: str, what: str) -> None:
+        """Log that *by* read *what* earlier; a place that is gone since, or holds nothing yet, is not named."""
+        named = self.scope.conversation is not None and self.conversation() is not None
+        self._changes.note_read(by, self._here if named else ("", ""), what)
+
     def save_user(self, row: UserRow, now_ms: int) -> None:
         """Insert or update the counters."""
         self._run("save_user", next_doc=row.next_doc, version=row.version, epoch=row.epoch, created_at=now_ms)
@@ -431,6 +436,12 @@ class WriteView(ReadView):
         waits = job.state == "ready" and job.attempt == 0
         self._run("move_job", id=job.id, wanted=max(wanted, job.wanted), run_at=run_at_ms if waits else job.run_at_ms)
 
+    def drop_waiting(self, kind: str) -> None:
+        """Delete work of the scope's conversation that waits in its first attempt, as it has been done."""
+        lane = {"subject": self.scope.subject or "", "conversation": self.scope.conversation or ""}
+        for (job_id,) in self._run("remove_waiting_job", kind=kind, key="", **lane):
+            self._changes.note("job.done", self._here, job_id)
+
     def _held(self, job: Job) -> Job | None:
         """Return the row of *job* while its fence is current, else ``None``."""
         if (job.org, job.user, job.bot) != self._head:
@@ -483,11 +494,9 @@ class WriteView(ReadView):
 
     def ledger_key(self) -> str:
         """Return the key that hashes places, 64 hexadecimal digits; created when there is none yet."""
-        found = self._run("ledger_key")
-        if not found:
+        if not self.known_ledger_key():
             self._run("add_ledger_key", key=secrets.token_hex(32))
-            found = self._run("ledger_key")
-        return str(found[0][0])
+        return self.known_ledger_key()
 
     def add_erasures(self, rows_: Sequence[ErasureRow]) -> None:
         """Add erasures to the ledger; a row whose id is there already is skipped."""
@@ -505,7 +514,9 @@ class WriteView(ReadView):
 
     def add_prompt(self, row: PromptRow) -> None:
         """Insert a version of a prompt."""
-        self._run("add_prompt", **asdict(row) | {"draft": int(row.draft)})
+        values = asdict(row)
+        percent = values.pop("percent")
+        self._run("add_prompt", **values | {"draft": 100 + percent if percent < 100 else int(row.draft)})
         self._changes.note("prompt.changed", ("", ""), row.name)
 
     def remove_prompts(self, name: str, version: int) -> None:
@@ -515,7 +526,7 @@ class WriteView(ReadView):
     def add_context_stats(self, row: ContextStatsRow) -> None:
         """Insert the measurements of the context before a reply of the scope's conversation."""
         self._place()
-        self._run("add_context_stats", **asdict(row))
+        self._run("add_context_stats", **{name: getattr(row, name) for name in row.__slots__})
 
     def save_subject(self, row: SubjectRow) -> None:
         """Insert or replace the names of a subject."""

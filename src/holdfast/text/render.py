@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from json.encoder import encode_basestring
 
 from . import expression
 
@@ -32,7 +33,6 @@ _ESCAPED = expression(
     "|`{3,}"  # a code fence; fewer open nothing that the end of the line does not close
 )
 _ASCII_ESCAPED = ("<", ">", "|", "&", "[", "```", "\x7f")
-_encode = json.JSONEncoder(ensure_ascii=False).encode
 _NAME = expression("[a-z][a-z_]{0,40}")
 
 
@@ -42,7 +42,7 @@ def render_line(item: str) -> str:
 
     Lone surrogates, which no store holds, become U+FFFD.
     """
-    text = _encode(item)
+    text = encode_basestring(item)
     if text.isascii() and not any(map(text.__contains__, _ASCII_ESCAPED)):
         return text  # most text; several times as fast as the pattern
     return _ESCAPED.sub(_escape, text)

@@ -20,16 +20,17 @@ from __future__ import annotations
 import math
 import re
 import threading
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from functools import cache, lru_cache
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Any
 
 from ..errors import ConfigError
-from . import expression
+from . import dataclass, expression
 from .languages import ENGLISH_STOP, IRREGULAR, MARKS_OF, SCRIPTS, STEMMERS, STOP, WORDS_OF
 
 try:
@@ -548,3 +549,38 @@ def _message_words(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     calls = message.get("tool_calls")
     return (content if isinstance(content, str) else "") + (str(calls) if calls else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolKind:
+    """Tools of one purpose: their names in lower case, and what in a question asks for them."""
+
+    tools: frozenset[str]
+    asked: re.Pattern[str]
+    moves: bool  # who moves to one has left the one that they used
+
+
+@cache
+def tool_kinds() -> tuple[ToolKind, ...]:
+    """Return the kinds of ``tools.toml``."""
+    text = (resources.files(__package__) / "tools.toml").read_text(encoding="utf-8")
+    return tuple(
+        ToolKind(
+            frozenset(name.strip() for name in one["tools"].split(",")),
+            re.compile(rf"(?<![\w-])(?:{one['asked']}|(?:our|my)(?: own)? (?:{one['ours']}))(?![\w-])", re.IGNORECASE),
+            one.get("moves", False),
+        )
+        for one in tomllib.loads(text)["kind"]
+    )
+
+
+_ASKS_MEANING = expression(
+    r"\b(?:mean|means|meaning of|stands? for|spell|pronounce|definition of|history of (?!my|our))\b", re.IGNORECASE
+)
+
+
+def tools_asked_for(question: str) -> frozenset[str]:
+    """Return the names of the tools of the kinds that a question asks for: "How do I make the CI faster?"."""
+    if _ASKS_MEANING.search(question):
+        return frozenset()
+    return frozenset[str]().union(*(kind.tools for kind in tool_kinds() if kind.asked.search(question)))

@@ -99,6 +99,26 @@ def test_the_map_by_keyboard(someone):
     assert someone.watch.all == []
 
 
+def test_the_map_zooms_around_the_message_and_out_again(someone):
+    page = someone.open(LONG + "?at=200")
+    slider, box = page.get_by_role("slider", name="Go to message"), page.locator("#map svg")
+    at = int(slider.input_value())
+    page.get_by_role("button", name="Zoom in").press("Enter")
+    start, _, span, _ = (int(part) for part in box.get_attribute("viewBox").split())
+    assert span == 113  # a quarter of 450
+    assert start < at <= start + span
+    assert (slider.get_attribute("min"), slider.get_attribute("max")) == (str(start + 1), str(start + span))
+    assert int(slider.input_value()) == at
+    slider.press("End")
+    expect(page.locator(f"#m{start + span}")).to_be_in_viewport()
+    until(page, lambda: int(box.get_attribute("viewBox").split()[0]) > start, what="the map around where one went")
+
+    page.get_by_role("button", name="Zoom out").press("Enter")
+    expect(box).to_have_attribute("viewBox", "0 0 450 40")
+    expect(page.get_by_role("button", name="Zoom out")).to_be_disabled()
+    assert someone.watch.all == []
+
+
 def test_the_messages_are_searched_on_the_server(someone):
     page = someone.open(LONG + "?at=1")
     page.keyboard.press("/")

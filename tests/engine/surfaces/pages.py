@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from holdfast.server.pages.me_texts import load_texts
+from holdfast.server.pages.texts import load_texts
 
 from .stories import CHAT
 
@@ -83,7 +83,7 @@ class Dashboard(Browser):
         return texts(r'<tr><th scope="row">(.*?)</th>', table[0]) if table else []
 
     def search(self, query: str) -> list[str]:
-        found = texts(r'<p class="words">(.*?)</p>', self._get("/dashboard/recall", user="ana", q=query))
+        found = texts(r'<p class="words"[^>]*>(.*?)</p>', self._get("/dashboard/recall", user="ana", q=query))
         return [text.removeprefix("user ") for text in found]
 
     def context(self, query: str) -> str:

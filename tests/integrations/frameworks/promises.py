@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
+from holdfast.integrations.common import memory_switches
 from holdfast.store import Store
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -27,12 +28,13 @@ class Promises:
     The promises; a subclass says how its framework talks.
 
     ``keys``: turns are named by a key, or by ids that the caller gives.  ``fails``: the user's words are stored before the
-    model is asked.  ``switches``: reading and writing can be switched off apart.  ``retries``: an earlier attempt at a
-    turn is no part of its history.
+    model is asked.  ``switches``: reading and writing can be switched off apart, and where the adapter is ``in_python``, for a
+    call.  ``retries``: an earlier attempt at a turn is no part of its history.
     """
 
     keys = True
     switches = True
+    in_python = True
     retries = False
 
     def talk(self, memory, text, *, user="ana", conversation="c1", key=None, fail=False, **options):
@@ -183,6 +185,21 @@ class Promises:
             self.talk(memory, "I am a vegetarian.")
             unread = self.talk(memory, "What may I cook?", conversation="c2", read=False)
             unwritten = self.talk(memory, "I live in Lisbon.", conversation="c3", write=False)
+
+            assert not any("vegetarian" in text for text in unread)
+            assert any("vegetarian" in text for text in unwritten)
+            assert len(self.said(memory, conversation="c2")) == 2
+            assert self.said(memory, conversation="c3") == []
+
+    def test_reading_and_writing_are_switched_off_for_a_call(self):
+        if not (self.switches and self.in_python):
+            pytest.skip("the framework's own switches do that")
+        with Memory(embedder=None) as memory:
+            self.talk(memory, "I am a vegetarian.")
+            with memory_switches(read=False):
+                unread = self.talk(memory, "What may I cook?", conversation="c2")
+            with memory_switches(write=False):
+                unwritten = self.talk(memory, "I live in Lisbon.", conversation="c3")
 
             assert not any("vegetarian" in text for text in unread)
             assert any("vegetarian" in text for text in unwritten)

@@ -23,6 +23,7 @@ def sign_in(memory: Memory, settings: ServerSettings) -> Iterator[SignIn]:
     """``sign_in("user", user="ana")``: a browser that is signed in so; ``sign_in(None)``: one that is not."""
     app = create_app(memory, settings)
     app.state.counts = Counts(fresh_s=0, patience_s=60)  # each page waits for its counts
+    app.state.estimates = Counts(fresh_s=60, patience_s=60)
     browsers = []
 
     def make(role: str | None = "operator", **whose: str) -> TestClient:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
 from html import unescape
 from urllib.parse import quote, unquote
 
@@ -11,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from holdfast import Memory
+from holdfast.conversation import Conversation
 from holdfast.jobs.rebuild import Rebuilder
 from holdfast.server.app import create_app
 from holdfast.server.pages import conversations
@@ -217,7 +220,7 @@ def test_a_message_is_edited_and_forgotten(sign_in, told, memory):
     assert [fact.value for fact in user.facts() if fact.category == "home"] == ["Lisbon"]
     gone = post(browser, do="forget", seq="7")
     assert "Message 7 was forgotten" in section(gone, "transcript")
-    assert re.search(r"Forgotten, with everything .*messages 1.*no trace of it is left", gone.text)
+    assert re.search(r"Forgotten, with everything .*messages 1.*No trace of it is left", gone.text)
     assert [fact for fact in user.facts() if fact.category == "home"] == []
     assert "Lisbon" not in gone.text
 
@@ -431,3 +434,32 @@ def test_the_estimate_of_a_long_range_reads_its_first_messages(sign_in, memory, 
     assert "Estimated from the first 4 messages, 1 to 4." in page
     assert 'name="last" value="5"' in page  # what is rebuilt is the whole range
     assert "Estimated from" not in sign_in().get("/dashboard/conversations/ana/long?make=facts&first=2").text
+
+
+def test_an_estimate_that_takes_long_leaves_the_page_at_once_and_is_there_later(sign_in, memory, monkeypatch):
+    """The frame says what is read and offers a way out; a browser without scripts loads it again by itself."""
+    read, rebuild = threading.Event(), Conversation.rebuild
+    monkeypatch.setattr(Conversation, "rebuild", lambda *given, **named: read.wait(30) and rebuild(*given, **named))
+    memory.conversation("trip", user="ana").record("I live in Porto.")
+    browser = sign_in()
+    browser.app.state.estimates.patience_s = 0.01
+    path = "/dashboard/conversations/ana/trip?make=facts"
+
+    page = browser.get(path).text
+    assert "Reading messages 1 to 1 " in section(browser.get(path), "rebuild")
+    assert re.search(r'<section id="rebuild"[^>]*data-poll', page)
+    assert re.search(r'href="/dashboard/conversations/ana/trip">\s*Cancel', page)
+    assert '<noscript><meta http-equiv="refresh"' in page
+    read.set()
+    for _ in range(100):
+        page = browser.get(path).text
+        if "Reading messages" not in page:
+            break
+        time.sleep(0.05)
+    assert "Rebuild this range" in page
+    assert "http-equiv" not in page
+
+    memory.conversation("trip", user="ana").record("I moved to Faro.")
+    read.clear()
+    assert "Reading messages" in browser.get(path).text  # what was estimated before is not shown for what is there now
+    read.set()

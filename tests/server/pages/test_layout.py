@@ -173,7 +173,7 @@ def test_nothing_else_is_served(ask, name):
 
 def test_scripts_and_styles_are_small():
     """Before compression; the whole of it but what is for other people's pages, so that a page is light on any line."""
-    assert sum(len(data) for name, (data, _, _) in STATIC.items() if name != "memory-chip.js") < 150_000
+    assert sum(len(data) for name, (data, _, _) in STATIC.items() if name != "memory-chip.js") < 160_000
 
 
 @pytest.mark.parametrize(

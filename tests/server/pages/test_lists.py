@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.errors import BadInput
 from holdfast.server.pages.layout import csv_cell, format_ago
 
 NAMES = ["=1+1", "ana", "Bo 100%", "c_d", "cxd", "Éva", "~x"]
@@ -137,3 +138,74 @@ def test_the_file_of_all_conversations_has_those_of_every_user_of_the_org(sign_i
     named = browser.get("/dashboard/conversations?name=an&as=json").json()
     assert {row["user"] for row in named} == {"ana", "anton"}
     assert [row["user"] for row in browser.get("/dashboard/conversations?org=acme&as=json").json()] == ["ana"]
+
+
+@pytest.mark.parametrize("path", ["/dashboard/users", "/dashboard/conversations"])
+def test_users_are_sorted_by_their_last_message_and_the_order_is_remembered(sign_in, memory, clock, path):
+    for number in (3, 1, 4, 2):
+        memory.conversation("c", user=f"u{number}").record("Hello.")
+        clock.advance(minutes=1)
+    memory.user("u9").remember(category="home", key="lives_in", value="Oslo")  # by hand: no message
+    browser = sign_in()
+
+    def shown(query=""):
+        return re.findall(r">(u[1-4])</a>", browser.get(path + query).text)
+
+    assert shown() == ["u1", "u2", "u3", "u4"]
+    for _ in range(200):  # until it is counted
+        if (found := shown("?sort=newest")) == ["u2", "u4", "u1", "u3"]:
+            break
+    assert found == ["u2", "u4", "u1", "u3"]
+    assert shown() == found  # as it was chosen last
+    assert shown("?sort=name") == ["u1", "u2", "u3", "u4"] == shown()
+    assert shown("?sort=oldest") == list(reversed(found))
+
+
+def test_users_in_any_order_come_page_by_page_and_as_a_file(sign_in, memory, clock):
+    """More users than a page holds, by their conversations, their last message, and words of their names."""
+    for number in range(80):
+        memory.conversation("c", user=f"u{number:03}", org="acme" if number % 2 else "default").append("Hello.")
+        clock.advance(minutes=1)
+    for name in ("two", "three"):
+        memory.conversation(name, user="u007", org="acme").append("Hello.")
+    browser = sign_in()
+
+    def shown(query):
+        page = browser.get(f"/dashboard/users?{query}").text
+        more = re.search(r'href="([^"]+skip=50)"', page)
+        return re.findall(r">(u\d\d\d)</a>", page), more[1].replace("&amp;", "&") if more else None
+
+    newest = ["u007", *(f"u{number:03}" for number in reversed(range(80)) if number != 7)]
+    first, more = shown("sort=newest")
+    assert first == newest[:50]
+    assert shown(more.partition("?")[2]) == (newest[50:], None)
+    assert shown("sort=conversations")[0][:3] == ["u007", "u001", "u003"]
+    assert shown("sort=conversations&org=acme&q=U00")[0] == ["u007", "u001", "u003", "u005", "u009"]
+    assert shown("sort=newest&org=acme")[0] == [one for one in newest if int(one[1:]) % 2]
+    assert shown("sort=newest&skip=nonsense")[0] == newest[:50]
+    rows = browser.get("/dashboard/users?sort=newest&as=json").json()
+    assert [row["user"] for row in rows] == newest
+
+
+def test_operators_list_users_in_any_order(memory, clock, ask):
+    for user, talks in (("ana", 1), ("ben", 3), ("cleo", 2)):
+        for number in range(talks):
+            memory.conversation(f"c{number}", user=user, org="acme" if user == "cleo" else "default").append("Hello.")
+        clock.advance(minutes=1)
+    served = ask("operator")
+
+    def names(**query):
+        found = [user for _, user, _ in memory.admin.users(**query)]
+        assert [row["user"] for row in served.get("/v1/users", params=query).json()["data"]] == found
+        return found
+
+    assert names() == ["cleo", "ana", "ben"]
+    assert names(sort="newest") == ["cleo", "ben", "ana"]
+    assert names(sort="oldest", skip=1) == ["ben", "cleo"]
+    assert names(sort="conversations", limit=2) == ["ben", "cleo"]
+    assert names(sort="conversations", matching="A") == ["ben", "cleo", "ana"]
+    assert names(sort="newest", org="default") == ["ben", "ana"]
+    assert names(org="default") == ["ana", "ben"]
+    for wrong in ({"sort": "age"}, {"skip": 1}, {"sort": "newest", "after": ("acme", "cleo", "default")}):
+        with pytest.raises(BadInput, match="cannot be listed so"):
+            memory.admin.users(**wrong)

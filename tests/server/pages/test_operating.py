@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import threading
+import time
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 from starlette.testclient import TestClient
 
-from holdfast import Config, Memory
+from holdfast import Config, Memory, Price
 from holdfast.errors import BadInput
 from holdfast.llm.protocol import BadAnswer, ModelError
 from holdfast.reports import Event
@@ -58,6 +61,30 @@ def test_the_lab_shows_rank_score_parts_and_what_is_recalled(sign_in, told):
     assert "Words Vector Time Around Score Relevance Recalled" in text
     assert "What the model sees" in text
     assert f"{told.user('ana').search('Where do I live?')[0].score:.2f}" in text
+
+
+def test_the_lab_is_a_bench_where_each_result_becomes_a_case(sign_in, told):
+    """What a question should have found is named, its place is shown, and its line runs in a suite."""
+    browser, asked = sign_in(), {"user": "ana", "q": "Where do I live?"}
+    page = browser.get("/dashboard/recall", params=asked).text
+    assert page.count('class="bar" height="8" role="img"') == page.count("data-relevance=") > 0
+    assert re.search(r'<rect class="words" x="0.0%" width="[1-9]', page)
+    assert " hidden>" in browser.get("/dashboard/recall", params=asked | {"least": "1"}).text.partition("<tbody")[2]
+
+    found = browser.get("/dashboard/recall", params=asked | {"in": "web", "seq": "1"}).text
+    assert "Found at rank" in found
+    line = html.unescape(re.search(r'<p class="case"><code>(.*?)</code>', found)[1])
+    assert json.loads(line) == {"user": "ana", "question": "Where do I live?", "conversation": "web", "seq": 1}
+    missed = browser.get("/dashboard/recall", params=asked | {"fact": "Lives in Rome"}).text
+    assert "Not found" in missed
+
+    suite = f"{line}\n" + json.dumps({"user": "ana", "question": "Where do I live?", "fact": "Lives in Rome"})
+    result = browser.post("/dashboard/recall", data={"suite": suite})
+    assert "1 of 2 recalled" in result.text
+    assert "behind 500" in result.text
+    wrong = browser.post("/dashboard/recall", data={"suite": f"{line}\nbanana"})
+    assert wrong.status_code == 422
+    assert "Line 2: this line is no case" in wrong.text
 
 
 def test_looking_in_the_lab_counts_as_no_use(sign_in, told):
@@ -157,6 +184,24 @@ def test_jobs_with_one_reason_are_one_line_and_are_retried_at_once(sign_in, memo
     assert browser.post("/dashboard/jobs", data={**fields, "do": "all-explode"}).status_code == 422
 
 
+def test_jobs_tell_their_pace_the_time_left_and_their_history(sign_in, memory, clock):
+    clock.advance(seconds=(datetime.now(UTC) - clock()).total_seconds())
+    memory.conversation("web", user="ana").append(
+        [{"role": "user", "content": f"I like clock {n}."} for n in range(40)]
+    )
+    memory.digest()
+    memory.conversation("later", user="ana").append([{"role": "user", "content": "I like old clocks."}] * 30)
+    browser = sign_in()
+    page = browser.get("/dashboard/jobs")
+    for _ in range(100):
+        if 'id="pace"' in page.text:
+            break
+        page = browser.get("/dashboard/jobs")
+    assert re.search(r"[1-9]\d* jobs? done in the last hour; about .* left at this pace", words(page))
+    assert 'aria-label="Jobs a day"' in page.text
+    assert "/dashboard/changes?kind=job.failed" in page.text
+
+
 def test_during_an_outage_the_jobs_page_is_not_green(sign_in, settings, clock):
     """No job is dead yet, but they fail and are tried again: a warning with the reason and what to do."""
     model = ScriptedModel(otherwise=lambda request: ModelError("connection refused"))
@@ -231,6 +276,35 @@ def test_prompts_are_edited_drafted_activated_and_rolled_back(sign_in, memory):
     assert "<b>prose" not in browser.get(page + "&diff=2").text
 
 
+def test_a_prompt_that_changed_meanwhile_is_not_overwritten(sign_in, memory):
+    """Of two operators the second sees both texts, and chooses."""
+    browser, own, page = sign_in(), memory.user("ana").prompts, "/dashboard/prompts/chunk_summary?user=ana"
+    seen = re.search(r'name="seen" value="(\d+)"', browser.get(page).text)[1]
+    own.set("chunk_summary", "In verse.")
+    answer = browser.post(page, data={"do": "use", "text": "In prose.", "seen": seen})
+
+    assert answer.status_code == 409
+    assert own.get("chunk_summary") == "In verse."
+    assert "Not saved: this prompt changed" in answer.text
+    assert ">\nIn prose.</textarea>" in answer.text
+    assert "<del>verse.</del>" in re.sub(r"\s+(?=<)", "", answer.text)
+    assert browser.post(page, data={"do": "reset", "text": "", "seen": seen}).status_code == 409
+    seen = re.search(r'name="seen" value="(\d+)"', answer.text)[1]
+    browser.post(page, data={"do": "use", "text": "In prose.", "seen": seen})
+    assert own.get("chunk_summary") == "In prose."
+
+
+def test_a_draft_that_was_activated_is_no_draft_any_more(sign_in, memory):
+    browser, page = sign_in(), "/dashboard/prompts/chunk_summary?user=ana"
+    browser.post(page, data={"do": "draft", "text": "In verse."})
+    browser.post(page, data={"do": "activate", "version": "1", "text": ""})
+
+    text = words(browser.get(page))
+    assert "Version 1 in use as version 2" in text
+    assert "Version 1 draft" not in text
+    assert "Activate version 1" not in browser.get(page).text
+
+
 @pytest.mark.parametrize(
     ("data", "status"),
     [
@@ -284,6 +358,49 @@ def test_a_trial_is_estimated_first_and_then_shown_beside_what_stands(settings, 
         assert "A train , a wait , a sigh" in re.sub(r"\s+", " ", tried) or "train" in tried
         assert all(request.system.startswith("In verse.") for request in model.asked)
         assert memory.user("ana").prompts.versions("chunk_summary") == []
+
+
+def test_a_shared_prompt_is_tried_staged_and_what_it_affects_is_rebuilt(settings, clock):
+    """For some users first, always the same ones; then for all; and what the earlier text made is made again."""
+    model = ScriptedModel()
+    with Memory(llm=model, embedder=None, clock=clock) as memory:
+        users = [f"user{number}" for number in range(20)]
+        for user in users:
+            chat = memory.conversation("web", user=user)
+            for number in range(12):
+                chat.record(f"The train was {number} minutes late.", "Oh.")
+            chat.end()
+        memory.digest()
+        clock.advance(minutes=5)
+        page, shared = "/dashboard/prompts/chunk_summary?for=org", memory.admin.prompts()
+        tried = words(_browse(memory, settings, page, {"do": "try", "text": "In verse.", "sample": "user3"}))
+        assert "Messages 1 to" in tried or "messages 1 to" in tried
+
+        shared.draft("chunk_summary", "In verse.")
+        _browse(memory, settings, page, {"do": "activate", "version": "1", "percent": "30", "text": ""})
+        few = [user for user in users if memory.user(user).prompts.get("chunk_summary") == "In verse."]
+        assert 0 < len(few) < 20
+        assert "for 30 % of users" in words(_browse(memory, settings, page))
+        affected = words(_browse(memory, settings, page, {"do": "affected", "text": ""}))
+        assert f"{len(few)} conversation" in affected
+
+        _browse(memory, settings, page, {"do": "activate", "version": "2", "percent": "60", "text": ""})
+        more = [user for user in users if memory.user(user).prompts.get("chunk_summary") == "In verse."]
+        assert set(few) < set(more)
+        _browse(memory, settings, page, {"do": "activate", "version": "3", "text": ""})
+        assert all(memory.user(user).prompts.get("chunk_summary") == "In verse." for user in users)
+        clock.advance(minutes=5)
+        app = create_app(memory, settings)
+        with TestClient(app, base_url=BASE, headers=BROWSER) as browser:
+            browser.post("/sign-in", data={"key": memory.admin.keys.create("operator").key})
+            assert "Rebuilding in the background" in browser.post(page, data={"do": "rebuild", "text": ""}).text
+            (task,) = app.state.tasks.newest(1)
+            assert task.over.wait(60)
+            assert (task.state, task.done, task.total) == ("done", 20, 20)
+        rebuilt = [memory.conversation("web", user=user).rebuilds() for user in users]
+        assert all(len(made) == 1 for made in rebuilt)
+        left = words(_browse(memory, settings, page, {"do": "affected", "text": ""}))
+        assert "Nothing that an earlier version made is left" in left
 
 
 def test_changes_lead_from_one_text_to_the_other():
@@ -426,6 +543,17 @@ def test_a_count_that_fails_says_so_and_is_not_begun_again():
     assert not begun[0].is_alive()
 
 
+def test_a_page_waits_once_for_all_of_its_counts():
+    ready, began = threading.Event(), time.monotonic()
+    counts = Counts(patience_s=2)
+
+    assert counts.get_all(("slow", lambda: ready.wait(60), 0.0), ("too", lambda: ready.wait(60), 0.0)) == [None, None]
+    assert time.monotonic() - began < 3.5  # not twice two
+    ready.set()
+    assert counts.get_all(("slow", bool, 0.0), ("too", bool, 0.0)) == [True, True]
+    counts.close()
+
+
 def test_equal_changes_of_a_conversation_are_one_line(sign_in, memory):
     chat = memory.conversation("web", user="ana")
     chat.append([{"role": "user", "content": "I live in Porto."}, {"role": "assistant", "content": "Lovely."}])
@@ -458,3 +586,38 @@ def test_equal_changes_of_a_conversation_are_one_line(sign_in, memory):
 def test_many_equal_changes_are_said_in_english(kind, words):
     event = Event(1, 0, kind, "app", "ana", "default", "default", "self", "web", "")
     assert [row["words"] for row in grouped_changes([event] * 3)] == [words]
+
+
+def figure(page, title):
+    """The number and the note below a title of the home page."""
+    found = re.search(rf"<dt>{title}</dt><dd>(.*?)</dd>", page.text)
+    return re.sub(r"<[^>]*>", "", found[1]).strip() if found else ""
+
+
+@pytest.mark.parametrize("priced", [True, False])
+def test_home_says_what_was_saved_in_money_only_where_a_price_is_configured(settings, priced):
+    prices = {"big": Price(input=2.0, output=8.0, cached=0.5)} if priced else {}
+    with Memory(config=Config(prices=prices), embedder=None) as memory:
+        app = create_app(memory, settings)
+        chat = memory.conversation("web", user="ana")
+        for number in range(60):
+            chat.append({"role": "user", "content": f"Day {number}: " + "we talked about the garden at length. " * 20})
+            chat.context(budget_tokens=500)
+            chat.append({"role": "assistant", "content": "I see."})
+        chat.record_usage(model="big", input_tokens=1_000_000, output_tokens=10, cached_tokens=400_000)
+        app.state.counts = Counts(fresh_s=0, patience_s=60)
+        with TestClient(app, base_url=BASE, headers=BROWSER) as browser:
+            browser.post("/sign-in", data={"key": memory.admin.keys.create("operator").key})
+            page = browser.get("/dashboard")
+            plots = browser.get("/dashboard/metrics").text
+        saved = int(figure(page, "Tokens saved").split(" ")[0].replace(",", ""))
+        if priced:
+            assert figure(page, "Money saved by contexts").startswith(f"${saved * 2 / 1e6:.2f} ")
+            assert figure(page, "Money saved by caches").startswith("$0.60 ")  # 400,000 tokens at $0.50 in place of $2
+        else:
+            assert figure(page, "Money saved by contexts").startswith("price unknown set prices")
+            assert figure(page, "Money saved by caches").startswith("price unknown set prices")
+        assert saved > 1000
+        shown = re.search(r'<figure class="plot" id="latency".*?</figure>', plots, re.DOTALL)[0]
+        assert re.search(r"<td[^>]*>\d[\d.]* ms</td>", shown)
+        assert re.search(r'id="prefix".*?<td[^>]*>\d+ %</td>', plots, re.DOTALL)

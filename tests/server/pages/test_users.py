@@ -166,7 +166,7 @@ def test_values_at_the_same_time_stand_in_lanes_of_their_own(memory, clock):
 def test_what_happened_is_told_without_what_was_said(desk):
     page = desk.get(ANA, headers={"X-Fragment": "audit"}).text
 
-    told = re.findall(r"<td>((?:message|fact) [a-z]+)</td><td>(\w+)</td>", page)
+    told = re.findall(r"<p>((?:message|fact) [a-z]+)(?: × \d+)? · by <bdi>(\w+)</bdi>", page)
     assert {("fact added", "local"), ("fact replaced", "local"), ("message added", "local")} <= set(told)
     assert "fish" not in page
     assert "Porto" not in page

@@ -154,8 +154,29 @@ def test_five_at_once_store_one_exchange(world, conversation):
     assert len(everything(world, name)) == 2
 
 
-def test_an_older_history_is_taken_in_when_the_client_wants_it(world):
-    client = world.client(**{"X-Memory-History": "store"})
+def test_of_three_questions_at_once_each_answer_says_which_is_its_own(world):
+    client, all_asked = world.client(), threading.Barrier(3)
+
+    def reply(asked) -> Reply:
+        all_asked.wait(20)
+        return plain(f"About {asked.texts[-1]}")
+
+    world.model.reply = reply
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda name: ask(client, [user(name)]), ("bees", "kites", "beans")))
+    world.model.reply = lambda asked: plain("About tea")
+    ask(client, [user("tea")])
+
+    stored = {message.seq: message for message in world.memory.conversation("c", user="ana").load()}
+    answered = {message.meta.get("answers", seq - 1): message for seq, message in stored.items() if seq in (4, 5, 6, 8)}
+    assert sorted(answered) == [1, 2, 3, 7]
+    assert all(answer.content == f"About {stored[seq].content}" for seq, answer in answered.items())
+    assert "answers" not in stored[8].meta
+
+
+@pytest.mark.parametrize("history", ["store", "whole, store"])
+def test_an_older_history_is_taken_in_when_the_client_wants_it(world, history):
+    client = world.client(**{"X-Memory-History": history})
     history = [user("I live in Porto."), said("Noted!"), user("I plant beans."), said("Good.")]
     ask(client, [*history, user("When?")])
 
@@ -250,6 +271,7 @@ class Program:
     chance: random.Random
     names: bool
     style: str = "chat"
+    older: bool = False  # some chats began before the memory was turned on
     chats: list[Node] = field(default_factory=list)
     at: dict[int, Node] = field(default_factory=dict)
     number: int = 0
@@ -305,10 +327,18 @@ class Program:
         asked.children.append(answer)
         self.at[chat] = answer
 
+    def begun(self, last: Node) -> Node:
+        """Return the end of what was said in a new chat before the memory was turned on."""
+        while self.older and self.chance.random() < 0.6:
+            for role, text in (("user", self.text("Older")), ("assistant", self.text("Reply"))):
+                last.children.append(Node(role, text, last))
+                last = last.children[-1]
+        return last
+
     def step(self) -> None:
         if not self.chats or (len(self.chats) < 3 and self.chance.random() < 0.2):
             self.chats.append(Node("root", ""))
-            self.ask(len(self.chats) - 1, self.chats[-1], self.text("Hello"))
+            self.ask(len(self.chats) - 1, self.begun(self.chats[-1]), self.text("Hello"))
             return
         chat = self.chance.randrange(len(self.chats))
         way = self.at[chat].way()
@@ -355,13 +385,15 @@ def stored_ways(memory: Memory, user: str, name: str) -> tuple[list[tuple[str, .
 
 
 @pytest.mark.parametrize("names", [True, False], ids=["with ids", "without ids"])
-@pytest.mark.parametrize("style", STYLES)
-def test_whatever_a_chat_program_does_the_stored_tree_is_its_own(style, names, full):
+@pytest.mark.parametrize(
+    ("style", "older"), [*((style, False) for style in STYLES), ("chat", True), ("messages", True), ("responses", True)]
+)
+def test_whatever_a_chat_program_does_the_stored_tree_is_its_own(style, older, names, full):
     """300 random walks, with ids and without; a few of the other ways to show a chat, and as many with --full."""
     with Memory(embedder=None) as memory:
-        for seed in range(150 if full or style == "chat" else 30):
+        for seed in range(150 if full or (style, older) == ("chat", False) else 30):
             user = f"user {seed}"
-            program = Program(memory, user, random.Random(seed), names, style)
+            program = Program(memory, user, random.Random(seed), names, style, older)
             for _ in range(9):
                 program.step()
             trees = [sorted(tuple(one.text for one in node.way()) for node in nodes(root)) for root in program.chats]

@@ -145,11 +145,81 @@ def test_a_window_is_known_while_it_shows_two_inputs(world, ana):
     assert len(chats(world)) == 2
 
 
-def test_a_chat_that_began_before_the_memory_is_one_chat(world, ana):
-    history = [user("We were talking."), said("Yes.")]
-    run(ana, world, [("hi", "hello!"), ("I plant beans.", "Good."), ("When?", "In May.")], history)
+OLDER = ["We were talking.", "Yes."]
+TURNS = [("hi", "hello!"), ("I plant beans.", "Good."), ("When?", "In May.")]
+TOLD = ["hi", "hello!", "I plant beans.", "Good.", "When?", "In May."]
 
-    assert chats(world) == [["hi", "hello!", "I plant beans.", "Good.", "When?", "In May."]]
+
+def older():
+    """The history of a chat that began before the memory, as its client shows it."""
+    return [user(OLDER[0]), said(OLDER[1])]
+
+
+@pytest.mark.parametrize("name", [None, "c-7"])
+def test_a_chat_that_began_before_the_memory_is_stored_from_its_beginning(world, name):
+    run(world.client(conversation=name), world, TURNS, older())
+
+    assert chats(world) == [[*OLDER, *TOLD]]
+
+
+@pytest.mark.parametrize("name", [None, "c-7"])
+def test_a_client_may_keep_an_older_history_to_itself(world, name):
+    run(world.client(conversation=name, **{"X-Memory-History": "new"}), world, TURNS, older())
+
+    assert chats(world) == [TOLD]
+
+
+def erase(world):
+    world.memory.conversation("before", user="ana").append([user("I keep bees.")])
+    world.memory.conversation("before", user="ana").forget(1)
+
+
+def erase_all(world):
+    world.memory.conversation("before", user="ana").append([user("I keep bees.")])
+    world.memory.user("ana").erase()
+
+
+def pause(world):
+    world.memory.user("ana").pause()
+    world.memory.user("ana").resume()
+
+
+def store_nothing(world):
+    ask(world.client(conversation="apart", **{"X-Memory-Store": "off"}), [user("Between us: I keep bees.")])
+
+
+def remember_nothing(world):
+    ask(world.client(conversation="apart", **{"X-Memory": "off"}), [user("Between us: I keep bees.")])
+
+
+@pytest.mark.parametrize("withheld", [erase, erase_all, pause, store_nothing, remember_nothing])
+@pytest.mark.parametrize("name", [None, "c-7"])
+def test_no_history_brings_back_what_a_user_kept_from_the_memory(world, name, withheld):
+    """Nobody can tell those words from others, so from then on only what is new is stored."""
+    withheld(world)
+    history = [*older(), user("I keep bees."), said("Nice.")]
+    run(world.client(conversation=name), world, TURNS, history)
+
+    assert TOLD in chats(world)
+    assert not [text for texts in chats(world) for text in texts if text in OLDER or "bees" in text]
+    ben = world.client(user="ben", conversation=name)
+    run(ben, world, [("hi", "hello!")], older())
+    told = [world.memory.conversation(one, user="ben").load() for one in world.memory.user("ben").conversations()]
+    assert [[message.content for message in one] for one in told] == [[*OLDER, "hi", "hello!"]]
+
+
+def test_a_copy_of_a_chat_does_not_bring_its_history_again(world):
+    history = run(world.client(conversation="one"), world, TURNS[:2])
+    run(world.client(conversation="copy"), world, [("And beets?", "In June.")], list(history))
+
+    assert chats(world) == [["And beets?", "In June."], ["hi", "hello!", "I plant beans.", "Good."]]
+
+
+def test_a_window_of_a_long_chat_is_no_history_from_before_it(world, ana):
+    history = run(ana, world, [(f"Line {number}.", f"Yes {number}.") for number in range(12)])
+    run(ana, world, [("C?", "Three.")], history[-2:])
+
+    assert ["C?", "Three."] in chats(world)
 
 
 def test_a_greeting_of_the_chat_program_is_no_history(world, ana):

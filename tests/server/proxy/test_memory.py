@@ -220,6 +220,14 @@ def test_who_has_stored_as_much_as_they_may_chats_without_memory(serve):
     assert (again.status_code, again.headers["x-memory"]) == (200, "off; reason=quota")
 
 
+def test_an_older_history_that_is_too_long_for_a_quota_costs_no_chat_its_memory(serve):
+    world = serve(org_messages_per_day=3)
+    older = [user("I live in Porto."), {"role": "assistant", "content": "ok"}]
+    raw(world.client(), [*older, *older, user("And now?")])
+
+    assert [text for _, text in world.stored()] == ["And now?", "Noted!"]
+
+
 def test_paused_and_opted_out_users_chat_without_memory(world):
     owner = world.memory.user("ana")
     owner.remember("Ana is allergic to peanuts.")

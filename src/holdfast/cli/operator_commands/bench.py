@@ -48,21 +48,26 @@ from ...bench.stories import HALVES, Half, StoryTurn, write_story
 from ...config import Config
 from ...embed import default_embedder
 from ...embed.protocol import Embedder
+from ...errors import BadInput
 from ...llm import model_of
 from ...llm.protocol import Closable, LanguageModel
 from ...memory import Memory
+from ...reports import RecallCase
 from ...text import dataclass
-from ..options import JsonOptions
-from ..output import BAD, QUIET, STRONG, ProgressBar, Screen, print_json
+from ..options import StoreOptions
+from ..output import BAD, GOOD, QUIET, STRONG, Piece, ProgressBar, Screen, print_json
 from ..terminal import INTERRUPTED, CommandError, count, to_json, usage_error, write_report
+
+SUITE_DEPTH = 500  # hits among which what a case wants is looked for
 
 
 @dataclass(frozen=True)
-class BenchOptions(JsonOptions):
+class BenchOptions(StoreOptions):
     """The options of ``holdfast bench``."""
 
     benchmark: Annotated[
-        str, typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval, beliefs, precision or consolidation.")
+        str,
+        typer.Argument(help="tiny, locomo, realtalk, beam, longmemeval, beliefs, precision, consolidation or suite."),
     ] = "tiny"
     files: Annotated[list[Path] | None, typer.Argument(help="More files, as after --data.")] = None
     data: Annotated[
@@ -94,6 +99,10 @@ class BenchOptions(JsonOptions):
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write the whole report as JSON.")] = (
         None
     )
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", metavar="FILE", help="suite: an earlier --report; only what got worse fails."),
+    ] = None
     runs: Annotated[
         Path | None,
         typer.Option("--runs", metavar="FILE", help="Write what was found for each question, one JSON line each."),
@@ -167,8 +176,12 @@ def bench(options: BenchOptions) -> int:
       holdfast bench beliefs --turns 400 --seed 1
       holdfast bench precision precisionMemBench/
       holdfast bench consolidation Conflict_Resolution.json --size 6k
+      holdfast bench suite cases.jsonl --store chat.db --report before.json
+      holdfast bench suite cases.jsonl --store chat.db --setting recall_limit=30 --against before.json
       holdfast bench --json
     """
+    if options.benchmark == "suite":
+        return _run_suite(options)
     if options.benchmark == "beliefs":
         return _run_beliefs(options)
     if options.benchmark == "precision":
@@ -183,6 +196,68 @@ def bench(options: BenchOptions) -> int:
             screen.heading(f"{kind}: {name}")
             screen.paragraph(text)
     return 0
+
+
+# Cases of the recall lab
+
+
+def _run_suite(options: BenchOptions) -> int:
+    """Ask every case of the files; return 1 where one is not recalled, or, beside an earlier report, where one got worse."""
+    cases = _load_cases(options.data_files)
+    before = _load_report(options.against)
+    rows: list[dict[str, Any]] = []
+    with options.open() as memory:
+        for case in cases:
+            owner = memory.user(case.user, org=case.org, bot=case.bot)
+            place = case.find(owner.explain(case.question, limit=SUITE_DEPTH))
+            rank, recalled = (place.rank, place.kept) if place else (None, False)
+            rows.append({"case": case.line, "rank": rank, "recalled": recalled, "before": before.get(case.line)})
+    report = {"cases": len(rows), "recalled": sum(bool(row["recalled"]) for row in rows), "rows": rows}
+    if options.report:
+        write_report(options.report, report)
+    worse = [row for row in rows if row["before"] and row["before"]["recalled"] and not row["recalled"]]
+    failed = worse if options.against else [row for row in rows if not row["recalled"]]
+    if options.as_json:
+        print_json(report | {"worse": len(worse)})
+    else:
+        _show_suite(Screen(), cases, rows, worse=len(worse) if options.against else None)
+    return 1 if failed else 0
+
+
+def _load_cases(files: Sequence[Path]) -> list[RecallCase]:
+    if not files:
+        raise usage_error("a suite needs a file of cases", "holdfast bench suite cases.jsonl --store chat.db")
+    cases = []
+    for path in files:
+        for number, line in enumerate((_read_text(path) or "").splitlines(), 1):
+            if line.strip():
+                try:
+                    cases.append(RecallCase.parse(line))
+                except BadInput as error:
+                    raise usage_error(f"{path}:{number}: {error.message}", error.hint) from error
+    return cases
+
+
+def _load_report(path: Path | None) -> dict[str, dict[str, Any]]:
+    """Return the rows of an earlier report by their cases."""
+    try:
+        return {row["case"]: row for row in json.loads(_read_text(path) or '{"rows": []}')["rows"]}
+    except (ValueError, TypeError, KeyError):
+        raise usage_error(f"{path} is no report of a suite", "write one with --report") from None
+
+
+def _show_suite(screen: Screen, cases: Sequence[RecallCase], rows: Sequence[dict[str, Any]], worse: int | None) -> None:
+    lines: list[list[Piece]] = []
+    for case, row in zip(cases, rows, strict=True):
+        rank = f"rank {row['rank']}" if row["rank"] else f"behind {SUITE_DEPTH}"
+        said = ("recalled", GOOD) if row["recalled"] else ("not recalled", BAD)
+        was = row["before"] and f"was rank {row['before']['rank']}" if row["before"] and row["before"]["rank"] else ""
+        lines.append([said, rank, case.user, case.question, (case.wanted, QUIET), (was, QUIET)])
+    screen.columns(lines)
+    found = sum(bool(row["recalled"]) for row in rows)
+    screen.line((f"{found} of {count(len(rows), 'case')} recalled", STRONG))
+    if worse is not None:
+        screen.line((f"{count(worse, 'case')} recalled before and not now", BAD if worse else GOOD))
 
 
 # Questions about conversations

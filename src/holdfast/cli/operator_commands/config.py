@@ -149,14 +149,23 @@ def _check(path: str, *, as_json: bool) -> int:
     Raises:
         CommandError: it cannot be used; the message names every setting that is wrong, with its line.
     """
+    wrong: list[ConfigError] = []
     try:
         file = SettingsFile(path)
-        settings = Config.load(path, environ={})
-        for name in COMMAND_TABLES:
-            _check_table(file, name)
-        open_memory(":memory:", config=settings).close()  # what only a memory knows: categories, prices
     except ConfigError as error:
         raise bad_setting(error) from error
+    try:
+        # a memory knows what no setting alone does: categories, prices
+        open_memory(":memory:", config=Config.load(path, environ={})).close()
+    except ConfigError as error:
+        wrong.append(error)
+    for name in COMMAND_TABLES if all(isinstance(file.values.get(name, {}), dict) for name in COMMAND_TABLES) else ():
+        try:
+            _check_table(file, name)
+        except ConfigError as error:
+            wrong.append(error)
+    if wrong:
+        raise bad_setting(ConfigError("\n".join(error.message for error in wrong), hint=wrong[0].hint))
     number = sum(name not in (*COMMAND_NAMES, *COMMAND_TABLES) for name in file.values)
     if as_json:
         print_json({"file": path, "ok": True, "settings": number})
@@ -172,22 +181,29 @@ def _check_table(file: SettingsFile, name: str) -> None:
     Raises:
         ConfigError: an option is unknown, or its value does not fit.
     """
-    command = load_command(name)
+    command, problems = load_command(name), []
     values = file_defaults(file, command)
     for option in command.params:
-        if option.name not in values:
-            continue
-        value = values[option.name]
-        at = file.place(*((name, option.name) if option.name in file.values.get(name, {}) else (option.name,)))
-        kind, wanted = _wanted(option)
-        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise ConfigError(f"{option.name} is {shown(value)}; it must be {wanted} ({at})")
-        words = [] if isinstance(value, bool) else [f"{option.opts[0]}={one}" for one in _listed(value)]
-        try:
-            command.make_context(name, words)
-        except PARSER_ERROR as error:
-            text = str(getattr(error, "message", error)).rstrip(".")
-            raise ConfigError(f"{option.name} is {shown(value)}: {text} ({at})") from None
+        if option.name in values:
+            at = file.place(*((name, option.name) if option.name in file.values.get(name, {}) else (option.name,)))
+            problems += [
+                f"{option.name} is {why} ({at})" for why in _misfits(command, name, option, values[option.name])
+            ]
+    if problems:
+        raise ConfigError("\n".join(problems))
+
+
+def _misfits(command: Any, name: str, option: Any, value: Any) -> list[str]:
+    """Return what is wrong with the value of an option."""
+    kind, wanted = _wanted(option)
+    if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        return [f"{shown(value)}; it must be {wanted}"]
+    words = [] if isinstance(value, bool) else [f"{option.opts[0]}={one}" for one in _listed(value)]
+    try:
+        command.make_context(name, words)
+    except PARSER_ERROR as error:
+        return [f"{shown(value)}: {str(getattr(error, 'message', error)).rstrip('.')}"]
+    return []
 
 
 def _wanted(option: Any) -> tuple[type | tuple[type, ...], str]:

@@ -53,7 +53,7 @@ def keys(
       holdfast keys --create user --user ana --days 7
       holdfast keys --revoke 0a1b2c3d4e5f
     """
-    with options.open() as memory:
+    with options.create() if create else options.open() as memory:
         created = None
         if create:
             role: Any = create

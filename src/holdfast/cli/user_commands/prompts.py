@@ -32,6 +32,12 @@ PROMPTS = {
 BUILT_IN = "the built-in prompt"
 
 Whose = Annotated[str, typer.Option("--for", metavar="WHOM", help="user, bot (all its users) or org (all its bots).")]
+Activate = Annotated[
+    int | None, typer.Option("--activate", metavar="N", help="Use version N, a draft or an older one.")
+]
+Percent = Annotated[
+    int, typer.Option("--percent", metavar="P", min=1, max=100, help="With --activate: for so many users first.")
+]
 
 
 def prompts(
@@ -47,9 +53,8 @@ def prompts(
     ] = None,
     reset: Annotated[bool, typer.Option("--reset", help="Use the built-in prompt again.")] = False,
     draft: Annotated[bool, typer.Option("--draft", help="Save the text without using it yet.")] = False,
-    activate: Annotated[
-        int | None, typer.Option("--activate", metavar="N", help="Use version N, a draft or an older one.")
-    ] = None,
+    activate: Activate = None,
+    percent: Percent = 100,
     preview: Annotated[
         bool, typer.Option("--preview", help="Try the text on three stored chunks with a model; store nothing.")
     ] = False,
@@ -69,6 +74,7 @@ def prompts(
       holdfast prompts fact_extraction --file facts.md --user ana
       holdfast prompts chunk_summary --preview --set "Summarize in two sentences." --llm openai:gpt-5-mini
       holdfast prompts chunk_summary --activate 3
+      holdfast prompts chunk_summary --for org --activate 3 --percent 10
       holdfast prompts chunk_summary --for bot --set "Summarize in two sentences." --bot tutor
     """
     _check_whose(whose, preview=preview)
@@ -86,7 +92,7 @@ def prompts(
             elif versions:
                 _list_versions(own.versions(chosen), options.as_json)
             elif activate is not None:
-                _show_version(own.activate(chosen, activate), options.as_json)
+                _show_version(own.activate(chosen, activate, percent=percent), options.as_json)
             elif reset:
                 _show_version(own.reset(chosen), options.as_json)
             elif words is not None:
@@ -180,7 +186,9 @@ def _show_version(version: PromptVersion, as_json: bool) -> None:
     screen.line(
         (version.name, NAME), f": {which}, ", (f"version {version.version}", GOOD), (f"   {version.digest}", QUIET)
     )
-    if version.draft:
+    if version.percent < 100:
+        screen.line((f"used for {version.percent} of 100 users; for all: --activate {version.version}", QUIET))
+    elif version.draft:
         activate = f"holdfast prompts {version.name} --activate {version.version}"
         screen.line((f"a draft, not used yet; to use it: {activate}", QUIET))
 
@@ -217,7 +225,9 @@ def _list_versions(found: list[PromptVersion], as_json: bool) -> None:
         size = count(len(version.text), "character") if version.text else BUILT_IN
         screen.line(
             (f"version {version.version}", STRONG),
-            (" draft", CHANGED) if version.draft else "",
+            (f" for {version.percent} % of users" if version.percent < 100 else " draft", CHANGED)
+            if version.draft
+            else "",
             f"   {minute(version.since)}   {size}",
             (f"   {version.digest}", QUIET),
         )

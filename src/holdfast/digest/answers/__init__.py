@@ -42,7 +42,7 @@ _NOTHING = expression(
     r"""(?:
         (?:or\ )?(?:there\ (?:are|is)\ )?(?:no|none|nothing)(?:\ (?:new|durable|significant|specific|relevant|notable|further|additional|lasting|user)){0,3}
             (?:\ (?:facts?|changes?|updates?|episodes?|memories|statements|information|rows?))?
-            (?:\ (?:to\ (?:record|report|extract|note|add|remember|store)|found|changed|stated|worth\ (?:recording|noting)))?
+            (?:\ (?:to\ (?:record|report|extract|note|add|remember|store)|(?:(?:have|has|was|were)\ (?:been\ )?)?(?:found|changed|stated)|worth\ (?:recording|noting)))?
             (?:\ (?:in|from)\ (?:this|the)\ (?:conversation|chat|exchange|messages?|excerpt))?
       | n/?a | null | empty | nil | csv | json
       | (?:es\ gibt\ )?keine?(?:\ (?:neuen?|relevanten|wichtigen|dauerhaften|erwähnenswerten|nennenswerten|besonderen|konkreten))?(?:\ (?:fakten|tatsachen|änderungen|einträge|informationen))?(?:\ (?:festzuhalten|zu\ (?:notieren|erfassen|speichern|vermerken)|gefunden))? | nichts(?:\ neues)?

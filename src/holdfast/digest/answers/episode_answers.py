@@ -230,7 +230,7 @@ _CLAUSES = expression(r"[;.!?。！？\n]|,(?!\d)|\b(?:and|but|und|aber|y|pero|e
 
 
 def _turns(text: str, new: Iterable[str], told: Sequence[Summary]) -> bool:
-    """Whether a line says something of its own: an alarm, a no, or an amount in a unit, none of which its summaries have."""
+    """Whether a line adds an alarm, a no, or an amount in a unit, none of which its summaries have."""
     source = "\n".join(part for one in told for part in (one.text, *one.themes, *one.concerns, *one.actions))
     code = (likely_languages(text) or ["en"])[0]
     lexicon = load_salience_words(code)
@@ -322,20 +322,24 @@ def _days(words: str, at: datetime, code: str) -> set[int]:
     return {span.from_ms for span in found if span.grain == "day" and span.relation == "at"}
 
 
-def _misreads(candidate: Candidate, message: Message) -> str:
-    """Return why a bullet is not what its sentence says: that one asks, denies, only nearly was, or has another number or day."""
+def _misreads(candidate: Candidate, message: Message, told: str) -> str:
+    """
+    Return why a bullet is not what its sentence says: that one asks, denies, only nearly was, or has another number or day.
+
+    Whether something is denied is asked of all messages that the bullet rests on, which *told* holds.
+    """
     quote, text = fold_quotes(candidate.quote), candidate.text
     code = (likely_languages(message.content[:400]) or ["en"])[0]
     if quote.rstrip(" \"')").endswith("?") and _ASKS.search(quote):
         return SUPPOSED.format(modality="question")
-    if _says_otherwise(text, message.content, code):
+    if _says_otherwise(text, told, code):
         return SUPPOSED.format(modality="negated")
     own = _CLAUSES.split(quote)
     mine = set(terms(text, code))
-    told = max(own, key=lambda one: len(mine & set(terms(one, code))), default="")
-    if _by_another(text, told):
+    clause = max(own, key=lambda one: len(mine & set(terms(one, code))), default="")
+    if _by_another(text, clause):
         return OF_OTHERS
-    if _UNDONE.search(told) and not _TO_COME.search(text):
+    if _UNDONE.search(clause) and not _TO_COME.search(text):
         return SUPPOSED.format(modality="hypothetical")
     if message.at is not None and message.at.tzinfo is not None and not _STAMP.search(text):
         days, said = (_days(words, message.at, code) for words in (text, message.content))
@@ -358,7 +362,9 @@ def _without_misattributed(
     """Drop bullets that state as the user's what the user said of others, supposed or heard."""
     kept, dropped = [], list(found.dropped)
     for candidate in found.candidates:
-        if misread := _misreads(candidate, messages[candidate.seq]):
+        cited = {one.seq: None for one in found.candidates if one.text == candidate.text}
+        told = "\n".join(messages[seq].content for seq in cited)
+        if misread := _misreads(candidate, messages[candidate.seq], told):
             dropped.append((candidate, misread))
             continue
         against = set(find_flaws(candidate, messages[candidate.seq]))

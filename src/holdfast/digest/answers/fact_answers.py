@@ -31,9 +31,9 @@ from ...types import LABELS, Candidate, Fact, Lifetime, Message, Modality
 from ..grammar import load_language
 from ..grounding import in_other_language, locate_number, locate_quote, verify_state, verify_translation, verify_use
 from ..mentions import UNIQUE, SubjectNames, subject_name, without_owner
-from ..second_look import claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
+from ..second_look import OF_OTHERS, claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
-from .wording import attribute_sentence
+from .wording import attribute_sentence, said_otherwise, says_of_user, verify_relation, verify_tools
 
 MEASURED = frozenset(
     {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
@@ -297,6 +297,8 @@ MOST_OF_QUOTE, MOST_OF_VALUE = (
     0.8,
     0.5,
 )  # of the words of a loose quote, or of a value without a quote, that a sentence must hold
+LEAST_WORDS = 3  # of a message that may change a fact in words of its own
+MIN_PREFIX = 3  # letters of a word, and one more, that may stand for a longer name
 MAX_VALUE_CHARS, MAX_SENTENCE_CHARS, MAX_NAME_CHARS = 300, 400, 60
 
 NO_MESSAGE = "no-message: the row names no message that was read"
@@ -399,7 +401,8 @@ def facts_alone(answer: Answer, *, blank: bool) -> str | None:
         return None
     if is_empty_answer(inner) if answer.text.strip() else blank:
         return "NONE"
-    if any(parse_parts(inner)):
+    listed = inner[:1] in ("{", "[") and '"summary"' not in inner.casefold()  # {"facts": […]} is no part called "facts"
+    if not listed and any(parse_parts(inner)):
         return None
     return inner if parse_rows(inner).rows else None
 
@@ -424,7 +427,7 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
     for row in rows.rows:
         if "op" not in row and row.get("fact_key") and places[row.get("category", ""), row.get("fact_key", "")] == 1:
             row = {**row, "op": "set"}  # four columns: the row is upserted
-        candidate, reason = _candidate(row, window, source)
+        candidate, reason = _candidate(row, window, source, only=len(rows.rows) == 1)
         if repeats_known(candidate, window.known) and (reason or not _quotes_claim(candidate)):
             continue  # no news is no mistake, and words that do not say it are no new evidence
         if reason:
@@ -464,15 +467,17 @@ def _ends_with_nothing(text: str) -> bool:
     return bool(lines) and len(lines) < 12 and (is_empty_answer(lines[-1]) or is_empty_answer(lines[0]))
 
 
-def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tuple[Candidate, str]:
+def _candidate(row: Mapping[str, str], window: PromptWindow, source: str, *, only: bool) -> tuple[Candidate, str]:
     """Return one row as a candidate, and the reason to drop it, if any."""
     value, key = row.get("fact_value", "").strip(), _name(row.get("fact_key", ""))
     key = "" if key in ("statement", "none", "n_a", "null") else key
     kind: Literal["attribute", "statement"] = "attribute" if key else "statement"
     category = _name(row.get("category", ""))
     label = _statement_category(category)
+    if category == "family" and key in _listed(value, window):
+        key, value = "has", key  # "my daughter put this on my phone" names nobody
     op, join = _op(row.get("op", ""))
-    message, quote, start, reason = _evidence(row, value, window)
+    message, quote, start, reason = _evidence(row, value, window, only=only)
     subject = _subject(row.get("subject", ""), window)
     happened = row.get("lifetime", "").strip().lower() in ("event", "transient") or _RECENT.match(key)
     if message is not None and op == "assert" and (category in DATED or kind == "statement" or happened):
@@ -515,7 +520,7 @@ def _candidate(row: Mapping[str, str], window: PromptWindow, source: str) -> tup
         source=source,
         label=label if label in LABELS else "",
     )
-    reason = reason or _unfit(candidate, message, window)
+    reason = reason or _unfit(candidate, message, window, quoted=bool(row.get("quote", "").strip()))
     if subject == SELF and not _names_user(row.get("subject", ""), window):
         candidate = replace(candidate, subject=window.speakers.get(candidate.seq, SELF))
     return candidate, reason
@@ -560,7 +565,7 @@ def _names_user(cell: str, window: PromptWindow) -> bool:
     return cell.strip().strip("\"'").casefold() in {name.casefold() for name in window.names}
 
 
-def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) -> str:
+def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow, *, quoted: bool) -> str:
     attribute = candidate.kind == "attribute"
     most = MAX_VALUE_CHARS if attribute else MAX_SENTENCE_CHARS
     if len(candidate.value or candidate.text) > most:
@@ -580,7 +585,18 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow) 
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]
     why = verify_claim(candidate, message, window.previous(message.seq), shown, window.known, window.language)
-    return why or verify_use(candidate, message) or verify_state(candidate, message)
+    why = "" if why == OF_OTHERS and not quoted and says_of_user(candidate) else why  # "crowds wear me out"
+    why = why or verify_use(candidate, message) or verify_state(candidate, message)
+    if why or candidate.op == "retract" or next(iter(likely_languages(message.content[:400])), "") != "en":
+        return why
+    named = " ".join((*(one.content for one in shown), *(f"{fact.value} {fact.text}" for fact in window.known)))
+    told = f"{candidate.key.replace('_', ' ')} {candidate.value}" if attribute else candidate.text
+    here = (candidate.subject, candidate.category, candidate.key)
+    known = any((f.subject, f.category, f.key) == here and f.live for f in window.known)
+    asked = question_of(window.previous(message.seq))
+    if attribute and candidate.subject == SELF and not (quoted or known or asked or says_of_user(candidate)):
+        why = verify_relation(f"{candidate.category}/{candidate.key}", candidate.value, message.content)
+    return why or verify_tools(candidate.category, told, message.content, named)
 
 
 def _translated(value: str, content: str) -> bool:
@@ -594,7 +610,9 @@ def _translated(value: str, content: str) -> bool:
     return bool(wide and wide_around) and ((all(wide) and not any(wide_around)) or (all(wide_around) and not any(wide)))
 
 
-def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple[Message | None, str, int, str]:
+def _evidence(
+    row: Mapping[str, str], value: str, window: PromptWindow, *, only: bool
+) -> tuple[Message | None, str, int, str]:
     """Return ``(message, exact quote, start, reason)``, from the named message or else the one with the words."""
     quote = row.get("quote", "").strip()
     number = re.search(r"\d+", row.get("message", ""))
@@ -614,15 +632,56 @@ def _evidence(row: Mapping[str, str], value: str, window: PromptWindow) -> tuple
         return named, quote, 0, ""
     wanted = quote or (row.get("fact_key", "") if value.casefold() in ("true", "false") else value)
     found = _nearest_sentence(terms_of(wanted), places, MOST_OF_QUOTE if quote else MOST_OF_VALUE)
+    if found is None and not quote and not row.get("fact_key") and _names_are_said(value, window):
+        found = _nearest_sentence(terms_of(value), places, MOST_OF_VALUE, _PREDICATES | _known_terms(window))
+    free = (
+        only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
+    )  # a number is found or not
+    if found is None and free and _changes_known(row, value, window):
+        said = users[0].content.rstrip()
+        found = users[0], said, 0, ""  # the one message that was read: "fish is back on my plate" after "vegetarian"
+    found = found or said_otherwise(row, value, places)
     if found:
         return found
     return (named, quote, -1, NOT_QUOTED if quote else "") if named else (None, quote, -1, NO_MESSAGE)
 
 
+def _changes_known(row: Mapping[str, str], value: str, window: PromptWindow) -> bool:
+    """Whether a row has another value for what is believed at its address, or for the one diet, and its message says something."""
+    category, key = _name(row.get("category", "")), _name(row.get("fact_key", ""))
+    there = [fact for fact in window.known if fact.live and fact.category == category and fact.subject == SELF]
+    there = [fact for fact in there if fact.key == key or fact.cardinality == "exclusive"]
+    words = sum(len(_WORD.findall(message.content)) for message in window.messages.values() if message.role == "user")
+    same = any((fact.key, fact.value.casefold()) == (key, value.casefold()) for fact in there)
+    return bool(key and there) and not same and words >= LEAST_WORDS
+
+
+# What a memory says of anything: no message needs to say it.
+_PREDICATES = terms_of("uses prefers takes works runs has wants likes needs called team user")
+
+
+def _known_terms(window: PromptWindow) -> frozenset[str]:
+    """Return the words of what is believed: "Uses Intercom for tickets" takes the tickets from "Uses Zendesk for tickets"."""
+    return frozenset[str]().union(*(terms_of(fact.text) for fact in window.known if fact.live))
+
+
+def _names_are_said(value: str, window: PromptWindow) -> bool:
+    """Whether the users or known facts have every name of a memory, if only its beginning: "Postgres"."""
+    users = (message.content for message in (*window.before, *window.messages.values()) if message.role == "user")
+    said = {word.casefold() for text in (*users, *(fact.text for fact in window.known)) for word in _WORD.findall(text)}
+    names = [word.casefold() for word in _WORD.findall(value)[1:] if word != word.lower()]
+    long = [word for word in said if len(word) > MIN_PREFIX]
+    return all(name in said or any(name.startswith(word) for word in long) for name in names)
+
+
 def _nearest_sentence(
-    wanted: frozenset[str], messages: Iterable[Message], least: float
+    wanted: frozenset[str], messages: Iterable[Message], least: float, given: frozenset[str] = frozenset()
 ) -> tuple[Message, str, int, str] | None:
-    """Return the sentence that holds most of the wanted words, where a row gives no quote or not letter by letter."""
+    """
+    Return the sentence that holds most of the wanted words, where a row gives no quote or not letter by letter.
+
+    Words that are *given* need not be said, as long as one of the others, or a known name, is.
+    """
     best: tuple[float, Message, str, int, str] | None = None
     for message in messages:
         if message.role != "user":
@@ -630,7 +689,8 @@ def _nearest_sentence(
         language = language_of(message.content)
         for span in split_sentences(message.content):
             words = span.of(message.content)
-            share = len(wanted & (terms_of(words) | frozenset(terms(words, language)))) / max(1, len(wanted))
+            told = wanted & (terms_of(words) | frozenset(terms(words, language)))
+            share = len(told | (wanted & given)) / max(1, len(wanted)) if told - _PREDICATES or not given else 0.0
             if share >= least and (best is None or share > best[0]):
                 best = share, message, words, span.start, ""
     return best[1:] if best else None
@@ -643,7 +703,8 @@ def _subject(cell: str, window: PromptWindow) -> str:
         return SELF
     if name.casefold() in {own.casefold() for own in window.names}:
         return SELF
-    return window.others.id_of(name) or _relation(name, window) or subject_name(name) or SELF
+    shown = {fact.subject for fact in window.known}
+    return window.others.id_of(name, shown) or _relation(name, window) or subject_name(name) or SELF
 
 
 def _relation(name: str, window: PromptWindow) -> str:

@@ -77,8 +77,8 @@ def with_memory(
 
     Called itself, the result is sync, async, a generator or an async generator as *call* is, takes the new input (text, a
     message, or a list of them), and passes further arguments on; ``config`` reaches *call* when it has such a parameter.
-    Three keywords are the wrapper's: ``session``, ``user`` and ``idempotency_key``, which names one turn with all its
-    attempts; without them it reads ``config["configurable"]``, then ``config["metadata"]``.
+    Keywords of the wrapper's: ``session``, ``user`` and ``idempotency_key``, which names one turn with all its attempts (else it
+    reads ``config["configurable"]``, then ``config["metadata"]``); ``read=False``: the input alone, ``write=False``: store nothing.
 
     Args:
         call: is given messages in OpenAI's shape and returns text, a message, a provider's response, or a stream of it:

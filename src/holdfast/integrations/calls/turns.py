@@ -113,8 +113,8 @@ class TurnSession(Protocol):
         Returns the number of its last message.
         """
 
-    def build_context(self, new: Sequence[Message]) -> list[dict[str, Any]]:
-        """Return the messages for the model, *new* at the end."""
+    def build_context(self, new: Sequence[Message], *, stored: bool = True) -> list[dict[str, Any]]:
+        """Return the messages for the model, *new* at the end, whether they are *stored* or not."""
 
     def store_reply(self, reply: Message, key: str | None) -> None:
         """Store a reply."""
@@ -122,11 +122,12 @@ class TurnSession(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrappedTurn:
-    """A turn that is being answered; the model is given ``messages``."""
+    """A turn that is being answered; the model is given ``messages``.  The reply is stored if ``write`` is set."""
 
     session: TurnSession
     seq: int
     key: str | None
+    write: bool = True
     messages: list[dict[str, Any]] = field(default_factory=list)
     wanted: dict[str, Any] | None = None  # what the callable takes instead of messages
 
@@ -154,6 +155,7 @@ class TurnRecorder:
         """
         name, user = self.names(more)
         key = _chosen(more, "idempotency_key", None, "idempotency_key")
+        read, write = _switched_on(more, "read"), _switched_on(more, "write")
         options = self.options
         keyed = isinstance(given, Mapping) and options.input_key is not None and options.input_key in given
         if isinstance(given, Mapping) and not keyed and "role" not in given:
@@ -162,10 +164,13 @@ class TurnRecorder:
         session = self._open_session(name, user)
         with self._locks[hash(session.identity) % LOCKS]:
             wanted: dict[str, Any] | None = None if options.input_key is None else dict(given) if keyed else {}
-            turn = WrappedTurn(session, session.store_input(new, key, self._running), key, wanted=wanted)
-            self._running[turn.id] = turn
+            seq = session.store_input(new, key, self._running) if write else 0
+            turn = WrappedTurn(session, seq, key, write, wanted=wanted)
+            if write:
+                self._running[turn.id] = turn
         with self.released_on_error(turn):
-            turn.messages.extend(_with_parts(session.build_context(new), new))
+            alone = [*options.system_messages(), *map(_openai_message, new)]
+            turn.messages.extend(_with_parts(session.build_context(new, stored=write) if read else alone, new))
             if turn.wanted is not None and options.input_key is not None:
                 self._fill(turn.wanted, options.input_key, turn.messages, len(new))
         return turn
@@ -244,7 +249,8 @@ class TurnRecorder:
             reply = replace(reply, meta={**reply.meta, **usage.meta})
         if turn.key is not None:
             reply = replace(reply, meta={**reply.meta, TURN_KEY: turn.key})
-        turn.session.store_reply(reply, None if reply.meta.get(INCOMPLETE) else turn.key)
+        if turn.write:
+            turn.session.store_reply(reply, None if reply.meta.get(INCOMPLETE) else turn.key)
         if usage is not None and isinstance(self.options.count, CalibratedCounter):
             self.options.count.learn(turn.messages, usage.input_tokens, model=usage.model)
 
@@ -333,6 +339,14 @@ def _chosen(more: dict[str, Any], name: str, usual: str | NameOf | None, key: st
     return value
 
 
+def _switched_on(more: dict[str, Any], name: str) -> bool:
+    """Remove the keyword *name*, ``read`` or ``write``, from *more*, and return it; without it, it is on."""
+    value = more.pop(name, True)
+    if not isinstance(value, bool):
+        raise BadInput(f"{name} must be True or False, not {type(value).__name__}")
+    return value
+
+
 def _unreadable(what: str) -> BadInput:
     return BadInput(f"{what} text that could be stored", hint="pass reply_text=, which returns the text")
 
@@ -402,7 +416,7 @@ def memory_sessions(
 
 
 def _user_of(session: str, options: WrapOptions) -> str:
-    """Return the user of a session for whom none is named: one of its own, so that sessions share nothing by accident."""
+    """Return the user of a session that names none: one for this session alone, so that sessions share nothing by accident."""
     return "default" if session in ("default", options.session) else f"session:{session}"[:MAX_NAME_CHARS]
 
 
@@ -439,7 +453,7 @@ class _MemorySession:
         self._remembered = not receipt.skipped
         return receipt.seqs[-1] if self._remembered else 0
 
-    def build_context(self, new: Sequence[Message]) -> list[dict[str, Any]]:
+    def build_context(self, new: Sequence[Message], *, stored: bool = True) -> list[dict[str, Any]]:
         if not self._remembered:
             return [*self._options.system_messages(), *map(_openai_message, new)]
         question = new[-1].content if new[-1].role == "user" else ""
@@ -449,7 +463,11 @@ class _MemorySession:
             system=self._options.system,
             count=self._options.count,
         )
-        return [dict(message) for message in context.messages]
+        messages = [dict(message) for message in context.messages]
+        if stored:
+            return messages
+        asked = bool(messages) and messages[-1]["role"] == "user" and messages[-1]["content"] == question
+        return [*(messages[:-1] if asked else messages), *map(_openai_message, new)]
 
     def store_reply(self, reply: Message, key: str | None) -> None:
         self._chat.append(reply, idempotency_key=None if key is None else f"reply {key}")
@@ -545,7 +563,9 @@ class _StoreSession:
             raise Conflict(f"idempotency key {key!r} was used in this session with another input")
         return before[-1] if before else None
 
-    def build_context(self, new: Sequence[Message]) -> list[dict[str, Any]]:
+    def build_context(self, new: Sequence[Message], *, stored: bool = True) -> list[dict[str, Any]]:
+        if not stored:
+            self._history = [*self._shared.store.load(self._session), *new]
         options, summary = self._shared.options, self._load_summary()
         budget, system = options.budget_tokens, options.system
         if budget is not None and system is not None:

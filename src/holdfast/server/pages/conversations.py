@@ -7,7 +7,7 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -30,6 +30,7 @@ from ...user import User
 from ..jobs import OnProgress, Owner, ReportData, Task, Tasks, TasksDep, load_report, report_data
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import Caller, CallerDep, ConversationDep, UserDep
+from .home import remember_order, sorted_users, wanted_order
 from .layout import (
     Form,
     FormDep,
@@ -44,6 +45,7 @@ from .layout import (
     seen_version,
     wanted_file,
 )
+from .texts import mark, plural, translate
 from .workbench.transcript import (
     FactsDiff,
     MessageHits,
@@ -71,12 +73,12 @@ MAX_DIGITS = 15
 _AFTER_EVERY_NAME = "\U0010ffff" * 3
 WAIT_S = 0.8  # for a rebuild that needs no model
 LAYERS = {
-    "chunk": "Chunk summaries, with facts and episodes",
-    "summaries": "Chunk summaries",
-    "meta": "Meta summaries",
-    "facts": "Facts",
-    "episodes": "Episodes",
-    "vectors": "Embeddings",
+    "chunk": mark("Chunk summaries, with facts and episodes"),
+    "summaries": mark("Chunk summaries"),
+    "meta": mark("Meta summaries"),
+    "facts": mark("Facts"),
+    "episodes": mark("Episodes"),
+    "vectors": mark("Embeddings"),
 }
 FACT_LAYERS = ("chunk", "facts", "episodes")
 ESTIMATED = 200  # messages that an estimate on the page reads
@@ -88,22 +90,22 @@ FOLDED_SOONER = 600
 SENT_CHARS = 500  # of an item of a context that was sent
 
 NOTICES = {
-    "rated": "Rating stored.",
-    "edited": "Message changed. What was learned from the old text is deleted.",
-    "undone": "Undone. The fact is retracted, and the one it replaced is active again.",
-    "fact-restored": "The fact is active again.",
-    "remembered": "Added. It rests on these messages, and on your words.",
-    "refused": "Not added: memory is paused, or the words hold what must not be remembered.",
-    "stopped": "Stopping after the current range. Finished ranges keep their new version.",
-    "reverted": "Reverted to the previous version.",
-    "told": "Stored. The context that was sent for the reply is shown beside it.",
-    "ended": "Conversation ended. The remaining messages are being summarized.",
-    "retried": "The job will run again.",
+    "rated": mark("Rating stored."),
+    "edited": mark("Message changed. What was learned from the old text is deleted."),
+    "undone": mark("Undone. The fact is retracted, and the one it replaced is active again."),
+    "fact-restored": mark("The fact is active again."),
+    "remembered": mark("Added. It rests on these messages, and on your words."),
+    "refused": mark("Not added: memory is paused, or the words hold what must not be remembered."),
+    "stopped": mark("Stopping after the current range. Finished ranges keep their new version."),
+    "reverted": mark("Reverted to the previous version."),
+    "told": mark("Stored. The context that was sent for the reply is shown beside it."),
+    "ended": mark("Conversation ended. The remaining messages are being summarized."),
+    "retried": mark("The job will run again."),
 }
 SOON_MS = 120_000
 STUB = "Noted."  # the reply of a chat on the page where no model is set
 WORD = "erase"  # that confirms the erasure of a conversation
-BY_HAND_TITLE = "Facts entered by hand"
+BY_HAND_TITLE = mark("Facts entered by hand")
 
 
 @table.page("GET", LIST, OPERATOR)
@@ -114,9 +116,13 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
     if kind := wanted_file(request):
         heads = ("user", "bot", "conversation", "subject", "messages", "summarized", "last_at")
         return list_file(kind, "conversations", heads, _all_conversations(memory, org, begins))
+    sort, skip = "name" if begins else wanted_order(request), query_number(request, "skip") or 0
     after = (org, query["after"], query.get("after_bot", "")) if "after" in query else (org, begins, "")
-    found = memory.admin.users(limit=USERS_A_PAGE + 1, after=after)
-    users = [one for one in found if one[0] == org and one[1].startswith(begins)]
+    counted = None if sort == "name" else sorted_users(request, memory, sort, USERS_A_PAGE + 1, skip, org=org)
+    if counted is None:
+        sort, skip = "name", 0
+        counted = memory.admin.users(limit=USERS_A_PAGE + 1, after=after, org=org)
+    users = [one for one in counted if one[1].startswith(begins)]
     more = len(users) > USERS_A_PAGE
     users = users[:USERS_A_PAGE]
     groups, soon = list[dict[str, Any]](), False
@@ -124,29 +130,32 @@ def conversations_page(request: Request, caller: CallerDep) -> Response:
         owner = memory.user(user, org=at, bot=bot)
         states, jobs = _newest_talks(owner, CONVERSATIONS_A_USER + 1), memory.admin.jobs_of_user(user, org=at, bot=bot)
         names = subject_names(owner, states)
-        shown = [_list_row(memory, state, user, at, bot, jobs, names) for state in states[:CONVERSATIONS_A_USER]]
+        shown = [_list_row(state, user, at, bot, jobs, names) for state in states[:CONVERSATIONS_A_USER]]
         rest = link(OF_USER.replace(":name", ""), user=user, **scope_query(at, bot))
         others = len(states) > CONVERSATIONS_A_USER
         groups.append({"user": user, "bot": bot, "rows": shown, "more": others, "address": rest})
         soon = soon or any(map(_is_at_work, jobs))
-    last = users[-1] if users else None
-    return render(
+    last = users[-1] if users else ("", "", "")
+    next_page = {"after": last[1], "after_bot": last[2]} if sort == "name" else {"skip": str(skip + USERS_A_PAGE)}
+    answer = render(
         "conversations.html",
         request,
-        title="Conversations",
+        title=translate("Conversations"),
         events=None,
         groups=groups,
         soon=soon,
         org=org,
         orgs=list(_orgs(memory)),
         begins=begins,
-        after=here(request, after=last[1], after_bot=last[2]) if more and last else None,
-        first=here(request, after=None, after_bot=None) if "after" in query else None,
+        after=here(request, **next_page) if more else None,
+        first=here(request, after=None, after_bot=None, skip=None) if "after" in query or skip else None,
+        sort=wanted_order(request),
     )
+    return remember_order(request, answer)
 
 
 def _is_at_work(job: Job) -> bool:
-    """Whether a job runs or became due just now, so that the page looks again; what nobody works at is not waited for."""
+    """Whether a job runs or became due just now, so that the page looks again; a job without a worker is not waited for."""
     late_ms = datetime.now(UTC).timestamp() * 1000 - job.run_at_ms
     return job.state in ("ready", "running") and 0 <= late_ms < SOON_MS
 
@@ -184,7 +193,7 @@ def conversations_of_user_page(request: Request, caller: CallerDep, owner: UserD
         wanted=wanted,
         consent=owner.status(),
         notices=_receipt_notice(request.query_params.get("said", "")),
-        rows=[_list_row(caller.memory, state, user, grant.org, grant.bot, jobs, names) for state in shown],
+        rows=[_list_row(state, user, grant.org, grant.bot, jobs, names) for state in shown],
         first=here(request, after=None) if "after" in request.query_params else None,
         after=here(request, after=_place(shown[-1])) if len(found) > CONVERSATIONS_A_PAGE else None,
         back=link(LIST, **scope_query(grant.org)),
@@ -211,7 +220,7 @@ def _render_conversation(
     conversation = chat.id
     state = chat.state()
     if state is None:
-        raise NotFound(f"{user!r} has no conversation {conversation!r} here", hint="it may belong to another subject")
+        raise _no_conversation(user, conversation)
     grant, query = caller.grant, request.query_params
     events = events_address(request, user, grant.org, grant.bot, state.subject, conversation)
     live, facts = chat.summaries(), chat.learned()
@@ -221,11 +230,11 @@ def _render_conversation(
     last = min(state.messages, first + MESSAGES_A_PAGE - 1)
     jobs = _jobs_about(caller, user, state)
     dead = [job for job in jobs if job.state in ("dead", "cancelled")]
-    hits, panels = _search(request, chat, state.messages), _rebuild_panel(request, caller, chat, tasks, state.messages)
+    hits, panels = _search(request, chat, state.messages), _rebuild_panel(request, caller, chat, owner, tasks, state)
     return render(
         "conversation/conversation.html",
         request,
-        title=conversation if conversation != BY_HAND_CONVERSATION else BY_HAND_TITLE,
+        title=conversation if conversation != BY_HAND_CONVERSATION else translate(BY_HAND_TITLE),
         **_message_forms(request, conflict),
         conversation=conversation,
         events=events,
@@ -235,7 +244,7 @@ def _render_conversation(
         state=state,
         about=subject_names(owner, [state]).get(state.subject, state.subject),
         consent=owner.status(),
-        standing=_status_badge(state, dead, live),
+        standing=_status_badge(state, dead),
         dead=dead,
         waiting=[job for job in jobs if job.state == "waiting"],
         **_transcript_page(request, chat, facts, first, last, state.messages),
@@ -261,6 +270,11 @@ def _render_conversation(
     )
 
 
+def _no_conversation(user: str, conversation: str) -> NotFound:
+    said = translate("{user} has no conversation {conversation} here", user=repr(user), conversation=repr(conversation))
+    return NotFound(said, hint=translate("it may belong to another subject"))
+
+
 @table.page("POST", ONE, OPERATOR)
 def conversation_change(
     request: Request,
@@ -283,7 +297,7 @@ def conversation_change(
     elif do == "rate":
         score = parse_rating(form["score"])
         if score is None:
-            raise HTTPException(422, "The score must be up, down, or a number from 0 to 1")
+            raise HTTPException(422, translate("The score must be up, down, or a number from 0 to 1"))
         chat.rate(score, seq=_seq(form))
         said = "rated"
     elif do == "forget":
@@ -317,7 +331,7 @@ def conversation_change(
         caller.memory.retry(form["job"])
         said = "retried"
     else:
-        raise HTTPException(422, "Unknown action")
+        raise HTTPException(422, translate("Unknown action"))
     return see_other(here(request), said=said)
 
 
@@ -325,7 +339,7 @@ def _say(chat: Conversation, form: Form) -> int:
     """Store an exchange and return the reply's number; the model replies, or what was typed, or `STUB` without both."""
     text, reply = form["text"].strip(), form.get("reply", "").strip()
     if not text:
-        raise HTTPException(422, "Nothing was stored: type what the user says")
+        raise HTTPException(422, translate("Nothing was stored: type what the user says"))
     if not reply:
         try:
             return chat.reply(text).seq
@@ -411,7 +425,7 @@ def _message_forms(request: Request, conflict: tuple[Message, str] | None) -> di
 
 def _erase_conversation(caller: Caller, chat: Conversation, form: Form, user: str) -> Response:
     if form["word"].strip().casefold() != WORD:
-        raise HTTPException(422, f"Nothing was erased: type {WORD} to confirm")
+        raise HTTPException(422, translate("Nothing was erased: type {word} to confirm", word=WORD))
     code = _receipt_code(chat.clear())
     list_of_user = link(OF_USER.replace(":name", ""), user=user, **scope_query(caller.grant.org, caller.grant.bot))
     return see_other(list_of_user, said=code)
@@ -450,13 +464,15 @@ def _parse_place(given: str | None) -> Place | None:
         at_ms, conversation, subject = json.loads(given)
         return from_ms(int(at_ms)), replace_unstorable(str(conversation)), replace_unstorable(str(subject))
     except (ValueError, TypeError, OverflowError, OSError):
-        raise BadInput("this page of the list does not exist", hint="start at the first page") from None
+        raise BadInput(
+            translate("this page of the list does not exist"), hint=translate("start at the first page")
+        ) from None
 
 
 def _seq(form: Form) -> int:
     number = _form_number(form, "seq")
     if number is None:
-        raise HTTPException(422, "The message number must be a whole number")
+        raise HTTPException(422, translate("The message number must be a whole number"))
     return number
 
 
@@ -471,9 +487,12 @@ def _receipt_notice(code: str) -> dict[str, str]:
     if found is None:
         return {}
     parts = [part.rpartition("-") for part in found[2].split(".") if part]
-    counts = ", ".join(f"{kind.replace('_', ' ')} {rows}" for kind, _, rows in parts)
-    sure = "; no trace of it is left in the bytes of the store" if found[1] == "E2" else ""
-    return {code: f"Forgotten, with everything learned only from it ({counts or 'nothing was left'}){sure}."}
+    counts = ", ".join(f"{translate(kind.replace('_', ' '))} {rows}" for kind, _, rows in parts)
+    said = translate(
+        "Forgotten, with everything learned only from it ({counts}).", counts=counts or translate("nothing was left")
+    )
+    sure = translate("No trace of it is left in the bytes of the store.") if found[1] == "E2" else ""
+    return {code: f"{said} {sure}".strip()}
 
 
 def _orgs(memory: Memory) -> Iterator[str]:
@@ -504,33 +523,30 @@ def subject_names(owner: User, states: Sequence[ConversationState]) -> dict[str,
 
 
 def _list_row(
-    memory: Memory, state: ConversationState, user: str, org: str, bot: str, jobs: list[Job], names: dict[str, str]
+    state: ConversationState, user: str, org: str, bot: str, jobs: list[Job], names: dict[str, str]
 ) -> dict[str, Any]:
     subject = None if state.subject == "self" else state.subject
     dead = [job for job in jobs if job.state in ("dead", "cancelled") and _is_about(job, state)]
     named = {"user": user, "conversation": state.conversation, **scope_query(org, bot, subject)}
-    chat = memory.conversation(state.conversation, user=user, org=org, bot=bot, subject=state.subject)
-    live = chat.summaries() if state.summarized else []
     return {
         "state": state,
         "subject": subject and names.get(subject, subject),
-        "status": _status_badge(state, dead, live),
+        "status": _status_badge(state, dead),
         "address": link(ONE.replace(":name", ""), **named),
     }
 
 
-def _status_badge(state: ConversationState, dead: list[Job], live: Sequence[Summary]) -> tuple[str, str, str]:
+def _status_badge(state: ConversationState, dead: list[Job]) -> tuple[str, str, str]:
     """Return ``(kind, icon, text)`` of a badge."""
     if dead:
-        return "bad", "bad", "summaries failed" if _summaries_failed(dead) else "jobs failed"
+        return "bad", "bad", translate("summaries failed") if _summaries_failed(dead) else translate("jobs failed")
     if not state.summarized:
-        return "quiet", "wait", "no summary yet"
-    stale = sum(summary.stale for summary in live)
-    if stale:
-        return "warn", "stale", f"{stale:,} {'summary' if stale == 1 else 'summaries'} out of date"
+        return "quiet", "wait", translate("no summary yet")
+    if state.stale:
+        return "warn", "stale", plural("{count} summary out of date", "{count} summaries out of date", state.stale)
     if state.waiting > 2 * max(1, state.summarized):
-        return "info", "wait", f"{state.waiting:,} messages waiting"
-    return "ok", "ok", "up to date"
+        return "info", "wait", plural("{count} message waiting", "{count} messages waiting", state.waiting)
+    return "ok", "ok", translate("up to date")
 
 
 def _summaries_failed(dead: list[Job]) -> bool:
@@ -575,6 +591,7 @@ class RebuildEstimate:
     skipped: str = ""
     facts: FactsDiff | None = None
     at_stake: int = 0
+    reading: tuple[int, int] | None = None  # the messages that are still read for it
     estimated: tuple[int, int] | None = None  # the messages that were read, where there are more
 
 
@@ -587,8 +604,15 @@ class RebuildProgress:
     facts: FactsDiff | None = None
 
 
-def estimate_rebuild(request: Request, chat: Conversation, messages: int) -> RebuildEstimate | None:
-    """Return the estimate for the range in the query, if any; of a long one, it reads the first messages only."""
+def estimate_rebuild(
+    request: Request, caller: Caller, chat: Conversation, messages: int, newest: int
+) -> RebuildEstimate | None:
+    """
+    Return the estimate for the range in the query, if any; of a long one, it reads the first messages only.
+
+    It is made in the background: until it is there, ``reading`` says what is read.  *newest* is the number of the user's
+    newest event, as nothing that changed since is in an estimate.
+    """
     what = request.query_params.get("make", "")
     if what not in LAYERS:
         return None
@@ -596,7 +620,13 @@ def estimate_rebuild(request: Request, chat: Conversation, messages: int) -> Reb
     first, last = found.first or 1, min(found.last or messages, messages)
     if last - first >= ESTIMATED:
         found.estimated = first, first + ESTIMATED - 1
-    span = found.estimated or (found.first, found.last)
+    key = (rebuild_owner(caller, chat), newest, what, first, last)
+    made: RebuildEstimate | None = request.app.state.estimates.get(key, lambda: _estimated(chat, found))
+    return made or replace(found, reading=found.estimated or (first, last))
+
+
+def _estimated(chat: Conversation, found: RebuildEstimate) -> RebuildEstimate:
+    what, span = found.what, found.estimated or (found.first, found.last)
     try:
         found.report = chat.rebuild(what, start_seq=span[0], end_seq=span[1], dry_run=True)
     except HoldfastError as error:
@@ -623,10 +653,14 @@ def _makes_episodes(chat: Conversation) -> bool:
     return True
 
 
-def _rebuild_panel(request: Request, caller: Caller, chat: Conversation, tasks: Tasks, messages: int) -> dict[str, Any]:
+def _rebuild_panel(
+    request: Request, caller: Caller, chat: Conversation, owner: User, tasks: Tasks, state: ConversationState
+) -> dict[str, Any]:
+    estimate = estimate_rebuild(request, caller, chat, state.messages, owner.last_event())
     return {
         "rebuilds": list(reversed(chat.rebuilds()))[:20],
-        "estimate": estimate_rebuild(request, chat, messages),
+        "estimate": estimate,
+        "waits": bool(estimate and estimate.reading),
         "progress": rebuild_progress(caller, chat, tasks),
         "layers": LAYERS,
     }
@@ -655,7 +689,7 @@ def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form:
     """Rebuild the range in the background, as one revision; ranges that fail keep their version."""
     what = form["make"]
     if what not in LAYERS:
-        raise HTTPException(422, "Unknown layer")
+        raise HTTPException(422, translate("Unknown layer"))
     span: dict[str, Any] = {"start_seq": _form_number(form, "first"), "end_seq": _form_number(form, "last")}
     check_rebuild(chat, what, **span)  # what cannot be rebuilt is refused here
 
@@ -670,7 +704,9 @@ def start_rebuild(request: Request, caller: CallerDep, chat: Conversation, form:
 def _form_number(form: Form, name: str) -> int | None:
     value = form.get(name, "").strip()
     if value and not (value.isdecimal() and len(value) <= MAX_DIGITS):
-        raise HTTPException(422, f"{name!r} must be a whole number of at most {MAX_DIGITS} digits")
+        raise HTTPException(
+            422, translate("{name} must be a whole number of at most {count} digits", name=repr(name), count=MAX_DIGITS)
+        )
     return int(value) if value else None
 
 

@@ -22,7 +22,7 @@ from ..routing import OPERATOR, RouteTable
 from ..schemas import Caller, CallerDep
 from .layout import here, link, page_links, parse_user_key, render, scope_query
 from .me import OWNER
-from .me_texts import Texts, speak
+from .texts import Texts, load_texts, translate
 
 table = RouteTable()
 MAX_WORDS = 200
@@ -70,6 +70,7 @@ def find_page(request: Request, caller: CallerDep) -> Response:
             _joined(facts[:ROWS], others["facts"]),
         )
     groups = {"Users": users[:ROWS], "Conversations": conversations, "Facts": facts, "Pages": pages[:ROWS]}
+    groups = {translate(title): rows for title, rows in groups.items()}
     return _page(request, words, groups, further=further and here(request, behind=json.dumps(further)))
 
 
@@ -91,7 +92,7 @@ def _joined(first: list[FoundRow], more: list[FoundRow]) -> list[FoundRow]:
 @table.page("GET", "/me/find", OWNER)
 def find_mine_page(request: Request, caller: CallerDep) -> Response:
     """Find one's own facts, and the parts of one's own page."""
-    words, said = _words(request), speak(request)
+    words, said = _words(request), load_texts("me")
     parts = [("facts", "facts.title"), ("never", "never.title"), ("data", "data.title"), ("changes", "changes.title")]
     if caller.memory.config.users_may_set_prompts:
         parts.append(("prompts", "prompts.title"))
@@ -111,7 +112,7 @@ def _page(
     request: Request,
     words: str,
     found: dict[str, list[FoundRow]],
-    title: str = "Find",
+    title: str = "",
     further: str | None = None,
     texts: Texts | None = None,
 ) -> Response:
@@ -119,7 +120,7 @@ def _page(
     count = sum(len(group.rows) for group in groups)
     values: dict[str, Any] = {"words": words, "groups": groups, "count": count, "further": further}
     values |= {"t": texts} if texts else {}
-    return render("find.html", request, title=title, **values)
+    return render("find.html", request, title=title or load_texts("me")("find.title"), **values)
 
 
 def _words(request: Request) -> str:

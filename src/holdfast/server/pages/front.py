@@ -14,12 +14,11 @@ from ..gate import COOKIE, SignInLinks, cookie_of
 from ..routing import PUBLIC, USER, RouteTable
 from ..schemas import CallerDep
 from .layout import NAV, STATIC, FormDep, local_address, render, see_other, signed_in_key
-from .me_texts import speak
+from .texts import LANGUAGE_COOKIE, LANGUAGES, load_texts, translate
 
 table = RouteTable()
 SESSION = timedelta(hours=12)
 SESSION_NAME = "browser"
-_NO_PAGES = "This key is for programs. Sign in with an operator's key or a user's key."
 
 
 @table.page("GET", "/", USER)
@@ -30,7 +29,7 @@ def front_page(request: Request) -> Response:
         route, _, _ = known.find("GET", address)
         if key is not None and route is not None and route.roles is not None and key.role in route.roles:
             return see_other(address)
-    raise HTTPException(403, _NO_PAGES)
+    raise HTTPException(403, load_texts("me")("sign_in.programs"))
 
 
 @table.page("GET", "/sign-in", PUBLIC)
@@ -89,11 +88,21 @@ def sign_out(request: Request, caller: CallerDep) -> Response:
     return answer
 
 
+@table.page("POST", "/language", PUBLIC)
+def choose_language(request: Request, form: FormDep) -> Response:
+    """Keep the language that was chosen in this browser, and show the page again."""
+    del request
+    answer = see_other(local_address(form.get("next")))
+    if form["language"] in LANGUAGES:
+        answer.set_cookie(LANGUAGE_COOKIE, form["language"], max_age=365 * 86_400, path="/", samesite="lax")
+    return answer
+
+
 @table.page("GET", "/static/{file}", PUBLIC)
 def static_file(request: Request, file: str) -> Response:
     """Return a style sheet, a script or an icon; cached for a year if the address names its content."""
     if file not in STATIC:
-        raise HTTPException(404, "File not found")
+        raise HTTPException(404, translate("File not found"))
     data, kind, tag = STATIC[file]
     kept = "public, max-age=31536000, immutable" if request.query_params.get("v") == tag else "no-cache"
     headers = {"Cache-Control": kept, "ETag": f'"{tag}"'}
@@ -104,7 +113,7 @@ def static_file(request: Request, file: str) -> Response:
 
 def _sign_in(request: Request, error: str = "") -> Response:
     held = bool(cookie_of(request.headers)) and not error
-    said = speak(request)
+    said = load_texts("me")
     problem = said(f"sign_in.{error}") if error else ""
     return render(
         "sign-in.html",
@@ -136,7 +145,7 @@ def reference_page(request: Request, document: Mapping[str, Any]) -> Response:
                     "fields": _body_fields(operation, document),
                 }
                 groups.setdefault(operation["tags"][0], []).append(row)
-    return render("reference.html", request, title="API reference", groups=dict(sorted(groups.items())))
+    return render("reference.html", request, title=translate("API reference"), groups=dict(sorted(groups.items())))
 
 
 def _body_fields(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[dict[str, Any]]:

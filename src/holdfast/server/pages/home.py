@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
@@ -20,13 +20,15 @@ from starlette.responses import Response
 from ...clock import from_ms
 from ...errors import Conflict
 from ...memory import Memory
-from ...reports import Activity, Backlog, Event, Usage
+from ...reports import USER_ORDERS, Activity, Backlog, Event, Measure, Usage, UserKey, UserOrder
+from ...scope import BACKGROUND, acting
 from ...text import dataclass
-from ...types import BY_HAND_CONVERSATION
+from ...types import BY_HAND_CONVERSATION, Price
 from ..jobs import Tasks, TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import link, list_file, render, scope_query, see_other, wanted_file
+from .texts import mark, plural, plural_of, translate
 
 table = RouteTable()
 PATH = "/dashboard"
@@ -35,45 +37,52 @@ DEMO = PATH + "/demo"
 DAYS = 30
 WEEK = 7
 FRESH_S = 20.0  # for so long counts are shown before they are counted again
-PATIENCE_S = 0.08  # that a page waits for counts; then it shows that it counts
+PATIENCE_S = 0.08  # that a page waits for its counts, all of them together; then it shows that it counts
 MAX_KEPT = 64
 MAX_COUNTING = 2  # counts that are made at once
 NEWEST, LISTED = 12, 200
+SAVING_S, SAVING_USERS = 900.0, 200  # how long the measured saving stays, and over how many users
 GROUPED = 200  # newest events that the rows of the home page are made of
 
 # The figures of a week: title, the kinds of events, and how a page says what they are.
 FIGURES = (
-    ("Messages", ("message.added",), "stored"),
-    ("Facts learned", ("fact.added",), "new"),
-    ("Facts replaced", ("fact.replaced",), "by a newer value"),
-    ("Facts corrected", ("fact.corrected",), "by hand"),
-    ("Facts forgotten", ("fact.forgotten",), "erased"),
-    ("Summaries", ("summary.made",), "made"),
-    ("Failed jobs", ("job.failed",), "attempts"),
+    (mark("Messages"), ("message.added",), mark("stored")),
+    (mark("Facts learned"), ("fact.added",), mark("new")),
+    (mark("Facts replaced"), ("fact.replaced",), mark("by a newer value")),
+    (mark("Facts corrected"), ("fact.corrected",), mark("by hand")),
+    (mark("Facts forgotten"), ("fact.forgotten",), mark("erased")),
+    (mark("Summaries"), ("summary.made",), mark("made")),
+    (mark("Failed jobs"), ("job.failed",), mark("attempts")),
 )
-KIND_WORDS = {
-    "message.added": "message stored",
-    "message.edited": "message edited",
-    "message.rated": "reply rated",
-    "message.deleted": "message forgotten",
-    "fact.added": "fact learned",
-    "fact.confirmed": "fact said again",
-    "fact.changed": "fact changed",
-    "fact.replaced": "fact replaced",
-    "fact.corrected": "fact corrected",
-    "fact.ended": "fact ended",
-    "fact.forgotten": "fact forgotten",
-    "summary.made": "summary made",
-    "summary.stale": "summary out of date",
-    "summary.removed": "summary removed",
-    "episode.added": "episode added",
-    "episode.removed": "episode removed",
-    "consent.changed": "privacy choice changed",
-    "prompt.changed": "prompt changed",
-    "subject.changed": "subject changed",
-    "job.failed": "job failed",
-    "job.done": "job done",
-    "erased": "erased",
+FACT_SERIES = {
+    mark("Learned"): "fact.added",
+    mark("Replaced"): "fact.replaced",
+    mark("Corrected"): "fact.corrected",
+    mark("Forgotten"): "fact.forgotten",
+}
+KIND_WORDS = {  # of one change, and of several
+    "message.added": mark("message stored | {count} messages stored"),
+    "message.edited": mark("message edited | {count} messages edited"),
+    "message.rated": mark("reply rated | {count} replies rated"),
+    "message.deleted": mark("message forgotten | {count} messages forgotten"),
+    "fact.added": mark("fact learned | {count} facts learned"),
+    "fact.confirmed": mark("fact said again | {count} facts said again"),
+    "fact.changed": mark("fact changed | {count} facts changed"),
+    "fact.replaced": mark("fact replaced | {count} facts replaced"),
+    "fact.corrected": mark("fact corrected | {count} facts corrected"),
+    "fact.ended": mark("fact ended | {count} facts ended"),
+    "fact.forgotten": mark("fact forgotten | {count} facts forgotten"),
+    "summary.made": mark("summary made | {count} summaries made"),
+    "summary.stale": mark("summary out of date | {count} summaries out of date"),
+    "summary.removed": mark("summary removed | {count} summaries removed"),
+    "episode.added": mark("episode added | {count} episodes added"),
+    "episode.removed": mark("episode removed | {count} episodes removed"),
+    "consent.changed": mark("privacy choice changed | {count} privacy choices changed"),
+    "prompt.changed": mark("prompt changed | {count} prompts changed"),
+    "subject.changed": mark("subject changed | {count} subjects changed"),
+    "job.failed": mark("job failed | {count} jobs failed"),
+    "job.done": mark("job done | {count} jobs done"),
+    "erased": mark("erased | erased, {count} times"),
 }
 
 
@@ -86,35 +95,54 @@ class Kept:
     making: Future[None] | None = None
 
 
+Wanted = tuple[object, Callable[[], object], float]
+"""The key of a count, how it is made, and for how many seconds it stays fresh at least."""
+
+
 class Counts:
     """Counts that read many rows: made in the background, and kept for the pages until they are made again."""
 
-    def __init__(self, fresh_s: float = FRESH_S, patience_s: float = PATIENCE_S) -> None:
-        self.fresh_s, self.patience_s = fresh_s, patience_s
+    def __init__(self, fresh_s: float = FRESH_S, patience_s: float = PATIENCE_S, most: int = MAX_KEPT) -> None:
+        self.fresh_s, self.patience_s, self.most = fresh_s, patience_s, most
         self._lock = threading.Lock()
         self._kept: dict[object, Kept] = {}
         self._pool = ThreadPoolExecutor(MAX_COUNTING, thread_name_prefix="counts-of-pages")
 
-    def get(self, key: object, count: Callable[[], object]) -> Any:
+    def get(self, key: object, count: Callable[[], object], *, fresh_s: float = 0.0) -> Any:
         """
-        Return the newest count of *key*; ``None`` while the first is being made.
+        Return the newest count of *key*; ``None`` while the first is being made.  One that is dear stays fresh for *fresh_s*.
 
         Raises:
             Exception: what counting raised, where there is no earlier count.
         """
+        return self.get_all((key, count, fresh_s))[0]
+
+    def get_all(self, *wanted: Wanted) -> list[Any]:
+        """
+        Return the newest counts of several keys as `get` does; they are made at once, and waited for together.
+
+        Raises:
+            Exception: as `get`.
+        """
+        found = [self._begin(*each) for each in wanted]
+        first = [one.making for one, old in found if old and one.value is None and one.making]
+        again = [one.making for one, old in found if old and one.making]
+        wait(first or again, self.patience_s if first else self.patience_s / 8)
+        for one, _ in found:
+            if one.making is not None and one.value is None and one.making.done() and not one.making.cancelled():
+                one.making.result()
+        return [one.value for one, _ in found]
+
+    def _begin(self, key: object, count: Callable[[], object], fresh_s: float) -> tuple[Kept, bool]:
+        """Return what is kept, and whether it is too old; then it is made again."""
         with self._lock:
-            while len(self._kept) > MAX_KEPT:
+            while len(self._kept) > self.most:
                 self._kept.pop(next(iter(self._kept)))
             one = self._kept.setdefault(key, Kept())
-            old = time.monotonic() - one.at > self.fresh_s
+            old = time.monotonic() - one.at > max(self.fresh_s, fresh_s)
             if old and (one.making is None or one.making.done()):
-                one.making = self._pool.submit(self._count, one, count)
-            making = one.making
-        if making is not None and old:
-            wait([making], self.patience_s)
-        if making is not None and one.value is None and making.done() and not making.cancelled():
-            making.result()
-        return one.value
+                one.making = self._pool.submit(copy_context().run, self._count, one, count)  # it is who asks that reads
+            return one, old
 
     def close(self) -> None:
         """Wait for the counts that are being made; begin no other."""
@@ -132,22 +160,59 @@ def counts_of(request: Request) -> Counts:
     return found
 
 
+ORDER_COOKIE = "holdfast_order"
+
+
+def wanted_order(request: Request) -> UserOrder:
+    """Return how lists of users are sorted: as the address says, or else as it was chosen last."""
+    asked = request.query_params.get("sort") or request.cookies.get(ORDER_COOKIE, "")
+    return next((order for order in USER_ORDERS if order == asked), "name")
+
+
+def remember_order(request: Request, answer: Response) -> Response:
+    """Keep the order that the address chose in this browser, for the next time."""
+    if "sort" in request.query_params:
+        answer.set_cookie(ORDER_COOKIE, wanted_order(request), max_age=365 * 86_400, path=PATH, samesite="lax")
+    return answer
+
+
+def sorted_users(
+    request: Request, memory: Memory, sort: UserOrder, limit: int, skip: int, matching: str = "", org: str | None = None
+) -> list[UserKey] | None:
+    """Return a page of the users in another order than by name, counted in the background; ``None`` while that is made."""
+    key = ("users", sort, limit, skip, matching, org)
+    found: list[UserKey] | None = counts_of(request).get(
+        key, lambda: memory.admin.users(sort=sort, limit=limit, skip=skip, matching=matching, org=org)
+    )
+    return found
+
+
 @table.page("GET", PATH, OPERATOR)
 def home_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
     """Show health, the figures of the week, plots of the last month, and the newest changes."""
     memory, today = caller.memory, datetime.now(UTC).date()
     users = memory.admin.users(limit=1)
-    found = counts_of(request).get("home", lambda: _count(memory, today)) if users else None
+    counts = counts_of(request)
+    found, saving = (
+        counts.get_all(
+            ("home", lambda: _count(memory, today), 0.0), ("saving", lambda: _saving(memory, today), SAVING_S)
+        )
+        if users
+        else (None, None)
+    )
     return render(
         "home.html",
         request,
-        title="Home",
+        title=translate("Home"),
         events="",
         any_users=bool(users),
+        waits=bool(users) and found is None,
         attention=needs_attention(memory.admin.backlog(), tasks),
         counted=found,
         figures=week_figures(found.activity, today) if found else [],
         spent=week_spend(found.usage, today) if found else None,
+        saving=saving,
+        money=week_money(found.usage, memory.config.prices, today, saving) if found else None,
         plots=[messages_plot(found.activity, today, DAYS), facts_plot(found.activity, today, DAYS)] if found else [],
         newest=grouped_changes(found.newest)[:NEWEST] if found else [],
         days=DAYS,
@@ -168,8 +233,18 @@ def _count(memory: Memory, today: date) -> HomeCounts:
     since = today - timedelta(days=DAYS - 1)
     activity = memory.admin.activity(since=since)
     return HomeCounts(
-        datetime.now(UTC), activity, memory.usage(by=("day",), since=since), memory.admin.newest_events(limit=GROUPED)
+        datetime.now(UTC),
+        activity,
+        memory.usage(by=("day", "layer", "model"), since=since),
+        memory.admin.newest_events(limit=GROUPED),
     )
+
+
+def _saving(memory: Memory, today: date) -> Measure:
+    """Measure how many tokens the contexts of the week saved; it reads every message of some users."""
+    since = today - timedelta(days=WEEK - 1)
+    with acting(BACKGROUND):  # the page has the sums alone
+        return memory.admin.metrics(since=since, most_users=SAVING_USERS).measure("token_saving")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,27 +260,31 @@ class Attention:
 def needs_attention(backlog: Sequence[Backlog], tasks: Tasks) -> list[Attention]:
     """Return the jobs and tasks that failed, are late or are held up; empty where there are none."""
 
-    def jobs(number: int, text: str) -> str:
-        return f"{number:,} {'job' if number == 1 else 'jobs'} {text}"
-
     found = []
     dead = sum(one.jobs for one in backlog if one.state == "dead")
     if dead:
-        they = ("it", "it is") if dead == 1 else ("they", "they are")
-        advice = f"What {they[0]} would have produced is missing until {they[1]} retried."
-        found.append(Attention("bad", jobs(dead, "failed permanently"), advice, "/dashboard/jobs?state=dead"))
+        text = plural("{count} job failed permanently", "{count} jobs failed permanently", dead)
+        advice = plural(
+            "What it would have produced is missing until it is retried.",
+            "What they would have produced is missing until they are retried.",
+            dead,
+        )
+        found.append(Attention("bad", text, advice, "/dashboard/jobs?state=dead"))
     waiting = sum(one.jobs for one in backlog if one.state == "waiting")
     if waiting:
-        advice = "Their model may not be asked now. The page says why."
-        found.append(Attention("warn", jobs(waiting, "held up"), advice, "/dashboard/jobs?state=waiting"))
+        text = plural("{count} job held up", "{count} jobs held up", waiting)
+        advice = translate("Their model may not be asked now. The page says why.")
+        found.append(Attention("warn", text, advice, "/dashboard/jobs?state=waiting"))
     late = sum(one.overdue for one in backlog)
     if late:
-        advice = "Is a server or a worker with background threads running?"
-        found.append(Attention("warn", jobs(late, "overdue"), advice, "/dashboard/jobs?state=overdue"))
+        text = plural("{count} job overdue", "{count} jobs overdue", late)
+        advice = translate("Is a server or a worker with background threads running?")
+        found.append(Attention("warn", text, advice, "/dashboard/jobs?state=overdue"))
     stopped = [task for task in tasks.newest(20) if task.state in ("failed", "interrupted")]
     if stopped:
-        text = f"{len(stopped)} of the latest tasks did not finish"
-        found.append(Attention("warn", text, "An import, a rebuild or a backfill.", "/dashboard/jobs#tasks"))
+        text = translate("{count} of the latest tasks did not finish", count=len(stopped))
+        advice = translate("An import, a rebuild or a backfill.")
+        found.append(Attention("warn", text, advice, "/dashboard/jobs#tasks"))
     return found
 
 
@@ -243,16 +322,36 @@ def week_spend(usage: Sequence[Usage], today: date) -> dict[str, Any]:
     }
 
 
+def week_money(
+    usage: Sequence[Usage], prices: Mapping[str, Price], today: date, saving: Measure | None
+) -> dict[str, float | None]:
+    """
+    Return the dollars of the last seven days that contexts and the providers' caches saved; ``None`` where no price is configured.
+
+    What contexts saved counts by the mean input price of the models that replied, so it is an estimate.
+    """
+    week = [one for one in usage if one.model in prices and _in_week(date.fromisoformat(str(one.day)), today, 0)]
+    replies = [one for one in week if one.layer == "chat"]
+    read = sum(one.input_tokens for one in replies)
+    each = sum(prices[one.model].of(one.input_tokens, 0, 0) for one in replies) / read if read else None
+    kept_back = saving.denominator - saving.numerator if saving else 0
+    cached = [
+        prices[one.model].of(one.cached_tokens, 0, 0) - prices[one.model].of(one.cached_tokens, 0, one.cached_tokens)
+        for one in week
+    ]
+    return {"contexts": None if each is None else kept_back * each, "cache": sum(cached) if week else None}
+
+
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot over days, which is a table as well: a title, the names of its series, and a row a day."""
+    """A plot over time, which is a table as well: a title, the names of its series, and a row for each day or hour (``step``)."""
 
     id: str
     title: str
     series: tuple[str, ...]
     rows: tuple[tuple[date, tuple[float | None, ...]], ...]
     unit: str = ""
-    bars: bool = False
+    step: str = "day"
 
     @property
     def total(self) -> float:
@@ -281,14 +380,13 @@ def sum_of(activity: Sequence[Activity], *kinds: str, users: bool = False) -> Ca
 def messages_plot(activity: Sequence[Activity], today: date, days: int) -> Plot:
     """Return the plot of messages and users a day."""
     said = {"Messages": sum_of(activity, "message.added"), "Users": sum_of(activity, "message.added", users=True)}
-    return plot_of_days("messages", "Messages and users a day", said, today, days)
+    return plot_of_days("messages", mark("Messages and users a day"), said, today, days)
 
 
 def facts_plot(activity: Sequence[Activity], today: date, days: int) -> Plot:
     """Return the plot of what happened to facts a day."""
-    kinds = {title.partition(" ")[2].capitalize(): kinds for title, kinds, _ in FIGURES if title.startswith("Facts")}
-    series = {title: sum_of(activity, *names) for title, names in kinds.items()}
-    return plot_of_days("facts", "Facts a day", series, today, days)
+    series = {title: sum_of(activity, kind) for title, kind in FACT_SERIES.items()}
+    return plot_of_days("facts", mark("Facts a day"), series, today, days)
 
 
 def change_row(event: Event) -> dict[str, Any]:
@@ -302,10 +400,10 @@ def change_row(event: Event) -> dict[str, Any]:
     return {
         "event": event,
         "at": from_ms(event.at_ms),
-        "words": KIND_WORDS.get(event.kind, event.kind.replace(".", " ")),
+        "words": kind_words(event.kind),
         "user": link("/dashboard/users/{user}", **place),
         "conversation": talk,
-        "talk": "entered by hand" if event.conversation == BY_HAND_CONVERSATION else event.conversation,
+        "talk": translate("entered by hand") if event.conversation == BY_HAND_CONVERSATION else event.conversation,
     }
 
 
@@ -319,12 +417,13 @@ def grouped_changes(events: Sequence[Event]) -> list[dict[str, Any]]:
 
 
 def _change_words(same: Sequence[Event]) -> str:
-    words = KIND_WORDS.get(same[0].kind, same[0].kind.replace(".", " "))
-    number = sum(_messages_of(event) for event in same)
-    if number == 1:
-        return words
-    many = re.sub(r"^(privacy choice|\w+?)(y?)\b", lambda at: at[1] + ("ies" if at[2] else "s"), words)
-    return f"{number:,} {many}" if " " in words else f"{words}, {number:,} times"
+    return kind_words(same[0].kind, sum(_messages_of(event) for event in same))
+
+
+def kind_words(kind: str, number: int = 1) -> str:
+    """Say what so many changes of a kind are: ``fact learned``, ``7 facts learned``."""
+    plain = kind.replace(".", " ")
+    return plural_of(KIND_WORDS.get(kind, f"{plain} | {{count}} × {plain}"), number)
 
 
 def _messages_of(event: Event) -> int:
@@ -349,11 +448,12 @@ def changes_page(request: Request, caller: CallerDep) -> Response:
     return render(
         "changes.html",
         request,
-        title="Changes",
+        title=translate("Changes"),
         events="",
         kind=known or "",
-        kinds=KIND_WORDS,
+        kinds={name: kind_words(name) for name in KIND_WORDS},
         counting=count is None,
+        waits=count is None,
         rows=[change_row(event) for event in count or ()],
         most=LISTED,
     )

@@ -31,6 +31,7 @@ from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
 from .layout import Form, FormDep, format_bytes, here, link, render, scope_query, see_other
 from .me import me_download
+from .texts import figures, mark, translate
 from .users import scope_fields
 
 table = RouteTable()
@@ -45,12 +46,16 @@ MAX_NAME_CHARS = 100
 MAX_STEM_CHARS = 50  # of at most four bytes each
 ENDINGS = (".omi.jsonl", ".jsonl", ".json", ".markdown", ".md", ".txt", ".pkl", ".zip", ".db", ".sqlite", ".sqlite3")
 LEARNING_S = 2.0
-KINDS = {"tool": "Tool output", "system": "System messages", "hidden": "Messages hidden in the other program"}
+KINDS = {
+    "tool": mark("Tool output"),
+    "system": mark("System messages"),
+    "hidden": mark("Messages hidden in the other program"),
+}
 NOTICES = {
-    "started": "The import is running. You can leave this page.",
-    "stopped": "Stopping after the current block. Stored messages stay, and you can resume from there.",
-    "discarded": "The file is deleted from this server. Stored messages stay.",
-    "looked": "Checked again. Nothing is stored yet.",
+    "started": mark("The import is running. You can leave this page."),
+    "stopped": mark("Stopping after the current block. Stored messages stay, and you can resume from there."),
+    "discarded": mark("The file is deleted from this server. Stored messages stay."),
+    "looked": mark("Checked again. Nothing is stored yet."),
 }
 
 
@@ -70,11 +75,11 @@ async def upload_file(request: Request, caller: CallerDep) -> Response:
     """Keep and check a file; store nothing yet."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "multipart/form-data":
-        raise HTTPException(415, "Send a form with a file")
+        raise HTTPException(415, translate("Send a form with a file"))
     async with request.form(max_files=1, max_fields=5) as form:
         file = form.get("file")
         if not isinstance(file, UploadFile) or not file.filename:
-            return await run_in_threadpool(_render_start, request, caller, "Choose a file first.")
+            return await run_in_threadpool(_render_start, request, caller, translate("Choose a file first."))
         grant = caller.grant
         one = await run_in_threadpool(imports_of(request).take, file.file, file.filename, grant.org, grant.bot)
     return see_other(link(ONE, import_id=one.id, **scope_query(grant.org, grant.bot)))
@@ -107,7 +112,7 @@ def import_change(request: Request, caller: CallerDep, import_id: str, form: For
             return see_other(here(request), said="started")
     except HoldfastError as error:
         return _render_import(request, caller, one, error)
-    raise HTTPException(422, f"Unknown action {do}")
+    raise HTTPException(422, translate("Unknown action {name}", name=do))
 
 
 @table.page("GET", EXPORT, OPERATOR)
@@ -115,7 +120,10 @@ def export_download(request: Request, caller: CallerDep) -> Response:
     """Return all data of one user: JSON that can be imported again, or a page to read."""
     user = caller.user()
     if not user.conversations() and not user.history():
-        raise NotFound(f"nothing is stored about {caller.grant.user!r} here", hint="the page Users lists every user")
+        raise NotFound(
+            translate("nothing is stored about {user} here", user=repr(caller.grant.user)),
+            hint=translate("the page Users lists every user"),
+        )
     answer: Response = me_download(request, caller)
     return answer
 
@@ -159,12 +167,12 @@ def _render_start(request: Request, caller: CallerDep, error: str = "") -> Respo
     return render(
         "import-export.html",
         request,
-        title="Import and export",
+        title=translate("Import and export"),
         status=422 if error else 200,
         notices=NOTICES,
         error=error,
         rows=rows,
-        most=format_bytes(settings.max_upload_bytes),
+        most=figures(f"{settings.max_upload_bytes / 2**20:,.0f} MiB"),
         formats=[label for name, label in LABELS.items() if name != "lines"],
         whom=scope_fields(caller, request),
     )
@@ -285,7 +293,9 @@ class Imports:
         self._let_go()
         with self._lock:
             if len(self._kept) >= MAX_KEPT:
-                raise Conflict(f"{MAX_KEPT} files are kept already", hint="delete some of them")
+                raise Conflict(
+                    translate("{count} files are kept already", count=MAX_KEPT), hint=translate("delete some of them")
+                )
             if self._root is None:
                 self._root = Path(tempfile.mkdtemp(prefix="holdfast-import-"))  # readable by this account only
                 self._finalizer = weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
@@ -312,7 +322,10 @@ class Imports:
             one.found, one.error, one.hint = None, error.message, error.hint
         except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError) as error:
             # files of other programs can have any structure; their text is not repeated
-            one.found, one.error = None, f"the file has an unexpected structure ({type(error).__name__})"
+            one.found, one.error = (
+                None,
+                translate("the file has an unexpected structure ({name})", name=type(error).__name__),
+            )
 
     def get(self, key: str, org: str) -> Import:
         """
@@ -324,7 +337,10 @@ class Imports:
         with self._lock:
             one = self._kept.get(key)
         if one is None or one.org != org:
-            raise NotFound(f"there is no import {key!r}", hint="files are kept for a day; upload it again")
+            raise NotFound(
+                translate("there is no import {id}", id=repr(key)),
+                hint=translate("files are kept for a day; upload it again"),
+            )
         return one
 
     def of(self, org: str) -> list[Import]:
@@ -341,21 +357,25 @@ class Imports:
             Conflict: it is running already.
         """
         if one.state in ("ready", "running"):
-            raise Conflict("this import is running already")
+            raise Conflict(translate("this import is running already"))
         if one.found is None:
-            raise BadInput("this file cannot be read", hint=one.hint)
+            raise BadInput(translate("this file cannot be read"), hint=one.hint)
         target = one.target
         if one.found.format != "user" and not target.user:
-            raise BadInput("an import needs a user", hint="enter the user whose messages these are")
+            raise BadInput(
+                translate("an import needs a user"), hint=translate("enter the user whose messages these are")
+            )
         if one.found.unassigned:
-            raise BadInput("it is not known which speaker is the user", hint="choose a role for each speaker")
+            raise BadInput(
+                translate("it is not known which speaker is the user"), hint=translate("choose a role for each speaker")
+            )
         if len(one.found.users) > 1:
             raise BadInput(
-                f"the file holds what is of {len(one.found.users):,} users",
-                hint="`holdfast import FILE --all-users` imports each under its own name",
+                translate("the file holds what is of {count} users", count=len(one.found.users)),
+                hint=translate("`holdfast import FILE --all-users` imports each under its own name"),
             )
         if one.found.survey.bad and not target.skip_bad:
-            raise BadInput("some lines cannot be used", hint="leave them out, or fix the file")
+            raise BadInput(translate("some lines cannot be used"), hint=translate("leave them out, or fix the file"))
         one.outcome, one.facts, one.learning = ImportOutcome(), 0, False
         owner = Owner(target.org, target.user or one.found.user, target.bot, target.subject)
         one.task = self._tasks.order("import", owner, lambda step: self._work(one, memory, step))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from fastapi import Request
@@ -21,15 +21,19 @@ from ..admin import LATE_MS
 from ..jobs import TasksDep
 from ..routing import OPERATOR, RouteTable
 from ..schemas import CallerDep
+from .home import Plot, counts_of, plot_of_days, sum_of
 from .layout import FormDep, format_duration, here, list_file, render, see_other, wanted_file
+from .texts import mark, translate
 
 table = RouteTable()
 PATH = "/dashboard/jobs"
 STATES = ("dead", "waiting", "running", "ready", "cancelled")
 MAX_SHOWN = 20  # of the jobs of a group
 AT_ONCE = 16
-KNOWN_REASON = "The reason says what happened, and the server's log when. Repair the cause, then retry all."
-UNKNOWN_REASON = (
+HISTORY_DAYS = 14
+FINISHED_READ = 5_000  # of the last hour, for the pace
+KNOWN_REASON = mark("The reason says what happened, and the server's log when. Repair the cause, then retry all.")
+UNKNOWN_REASON = mark(
     "An error that Holdfast does not know; the reason is its class, and the server's log says when it came. "
     "Repair the cause, then retry all."
 )
@@ -37,42 +41,49 @@ UNKNOWN_REASON = (
 ADVICE = (
     (
         ("budget",),
-        "The budget is spent. Raise it in the settings, or wait until it renews; the jobs then run by themselves.",
+        mark(
+            "The budget is spent. Raise it in the settings, or wait until it renews; the jobs then run by themselves."
+        ),
     ),
-    (("key", "unauthorized", "401", "403", "auth"), "The provider refuses the key. Set a valid one, then retry all."),
+    (
+        ("key", "unauthorized", "401", "403", "auth"),
+        mark("The provider refuses the key. Set a valid one, then retry all."),
+    ),
     (
         ("rate", "429", "too many", "quota"),
-        "The provider limits the rate. Waiting jobs are tried again by themselves; retry those that have failed.",
+        mark("The provider limits the rate. Waiting jobs are tried again by themselves; retry those that have failed."),
     ),
     (
         ("connect", "unreachable", "timed out", "timeout", "refused", "503", "502", "unavailable"),
-        "The provider cannot be reached. Check its address and the network; then retry all.",
+        mark("The provider cannot be reached. Check its address and the network; then retry all."),
     ),
     (
         ("error of its own", "overloaded", "status 5", "broke off"),
-        "The model's server failed while it answered. Look at its log or its status page; once it answers, retry all.",
+        mark(
+            "The model's server failed while it answered. Look at its log or its status page; once it answers, retry all."
+        ),
     ),
-    (("erase", "opted out", "paused"), "The user does not want this. Cancel these jobs."),
+    (("erase", "opted out", "paused"), mark("The user does not want this. Cancel these jobs.")),
 )
 KIND_TITLES = {
-    "extract": "Extract facts with rules",
-    "read": "Extract facts with the model",
-    "episodes": "Extract episodes",
-    "again": "Update a summary",
-    "chunk": "Summarize complete chunks",
-    "consolidate": "Merge duplicates",
-    "upkeep": "Archive weak facts",
-    "embed": "Compute embeddings",
+    "extract": mark("Extract facts with rules"),
+    "read": mark("Extract facts with the model"),
+    "episodes": mark("Extract episodes"),
+    "again": mark("Update a summary"),
+    "chunk": mark("Summarize complete chunks"),
+    "consolidate": mark("Merge duplicates"),
+    "upkeep": mark("Archive weak facts"),
+    "embed": mark("Compute embeddings"),
 }
 NOTICES = {
-    "retried": "The job will run again.",
-    "running": "The job runs next.",
-    "cancelled": "The job is cancelled.",
-    "gone": "This job has finished or no longer exists.",
-    "all-retried": "These jobs will run again.",
-    "all-cancelled": "These jobs are cancelled.",
-    "all-running": "These jobs run next.",
-    "digested": "All due jobs have run.",
+    "retried": mark("The job will run again."),
+    "running": mark("The job runs next."),
+    "cancelled": mark("The job is cancelled."),
+    "gone": mark("This job has finished or no longer exists."),
+    "all-retried": mark("These jobs will run again."),
+    "all-cancelled": mark("These jobs are cancelled."),
+    "all-running": mark("These jobs run next."),
+    "digested": mark("All due jobs have run."),
 }
 
 
@@ -94,17 +105,20 @@ def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
     chosen = [job for job in every if state in ("", job.state) or (state == "overdue" and is_overdue(job, now))]
     chosen.sort(key=lambda job: (STATES.index(job.state), job.created_at_ms, job.id))
     ordered = tasks.newest(20)
+    pace: JobPace | None = counts_of(request).get("pace of jobs", lambda: job_pace(caller.memory))
     groups = job_groups(chosen)
     failing = [job for job in every if job.state in ("ready", "waiting") and job.reason]
     return render(
         "jobs.html",
         request,
-        title="Jobs",
+        title=translate("Jobs"),
         notices=NOTICES,
         events="",
         groups=groups,
         most=MAX_SHOWN,
         row=lambda job: job_row(job, now),
+        pace=pace,
+        left=pace.time_left(sum(job.state in ("ready", "running") for job in every)) if pace else "",
         failing=len(failing),
         failing_because=job_groups(failing)[0] if failing else None,
         counts=counts,
@@ -115,6 +129,31 @@ def jobs_page(request: Request, caller: CallerDep, tasks: TasksDep) -> Response:
         tasks=ordered,
         going=any(task.state in ("ready", "running") for task in ordered),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JobPace:
+    """How many jobs were done, and failed, in the last hour and a day."""
+
+    done: int
+    failed: int
+    history: Plot
+
+    def time_left(self, waiting: int) -> str:
+        """Return how long so many jobs take at the pace of the last hour; empty where nothing waits or nothing was done."""
+        return format_duration(3600 * waiting / self.done) if waiting and self.done else ""
+
+
+def job_pace(memory: Memory) -> JobPace:
+    """Count what was done and what failed; it reads the events of all users."""
+    now = datetime.now(UTC)
+    hour_ms = int((now - timedelta(hours=1)).timestamp() * 1000)
+    recent = (memory.admin.newest_events(kind, days=1, limit=FINISHED_READ) for kind in ("job.done", "job.failed"))
+    done, failed = (sum(one.at_ms >= hour_ms for one in events) for events in recent)
+    today: date = now.date()
+    activity = memory.admin.activity(since=today - timedelta(days=HISTORY_DAYS - 1))
+    series = {mark("Done"): sum_of(activity, "job.done"), mark("Failed attempts"): sum_of(activity, "job.failed")}
+    return JobPace(done, failed, plot_of_days("jobs-a-day", mark("Jobs a day"), series, today, HISTORY_DAYS))
 
 
 def _matching_jobs(memory: Memory, state: str, user: str) -> Iterator[Job]:
@@ -140,7 +179,7 @@ def jobs_change(request: Request, caller: CallerDep, tasks: TasksDep, form: Form
         "stop": (tasks.cancel, "cancelled"),
     }
     if do.removeprefix("all-") not in calls:
-        raise HTTPException(422, f"Unknown action {do}")
+        raise HTTPException(422, translate("Unknown action {name}", name=do))
     call, said = calls[do.removeprefix("all-")]
     if do.startswith("all-"):
         named = {name: form[name] for name in ("state", "kind", "reason")}
@@ -224,7 +263,9 @@ def job_row(job: Job, now: datetime) -> dict[str, Any]:
 
 def _due_text(job: Job, due_s: float) -> str:
     if job.state == "running":
-        return f"running, attempt {job.attempt}"
+        return translate("running, attempt {number}", number=job.attempt)
     if job.state not in ("ready", "waiting"):
         return ""
-    return f"due in {format_duration(due_s)}" if due_s > 0 else f"due for {format_duration(-due_s)}"
+    if due_s > 0:
+        return translate("due in {time}", time=format_duration(due_s))
+    return translate("due for {time}", time=format_duration(-due_s))

@@ -18,7 +18,9 @@ How to add a page
 
     ``?org=``, ``?bot=`` and ``?subject=`` choose the memory, as far as the gate allows; `link` writes them.
 2.  Write a template that extends ``base.html`` and fills ``{% block main %}`` with macros of ``macros.html``.  Everything is
-    escaped; nothing is marked safe but what ``workbench/markdown.py`` builds of escaped texts.  Styles of one page go to a file in ``static/``, named in ``{% block head %}``.  ``style``
+    escaped; nothing is marked safe but what ``workbench/markdown.py`` builds of escaped texts, and sentences.  Each of those is
+    in ``_("…", name=value)``, or ``_n("{count} fact", "{count} facts", number)``, so that ``texts/pages.*.toml`` can have it in
+    other languages, and a test sees one that is missing there; ``mark`` and ``translate`` do the same in Python.  Styles of one page go to a file in ``static/``, named in ``{% block head %}``.  ``style``
     attributes and inline scripts are forbidden by the policy below; a test sees each report.
 3.  Live updates: pass ``events=`` (the address of an event stream), and name in ``live=`` of each ``section`` the kinds of
     events (or their beginnings) that change it.  ``live.js`` asks for the page with ``X-Fragment: <id of the section>``, and
@@ -37,13 +39,14 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Depends, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.types import Scope
@@ -53,6 +56,7 @@ from ...text import expression
 from ...text.validate import replace_unstorable
 from ...types import ApiKey, Fact
 from ..routing import in_shape
+from .texts import LANGUAGES, category_words, figures, load_texts, mark, plural, translate
 from .workbench.markdown import render_markdown
 
 FOLDER = Path(__file__).parent
@@ -75,29 +79,34 @@ HEADERS = {
 
 # Title, address, icon; the first four stand in the bar of a small screen.  Shown are those that exist and are allowed.
 NAV = (
-    ("Home", "/dashboard", "home"),
-    ("Conversations", "/dashboard/conversations", "chat"),
-    ("Users", "/dashboard/users", "users"),
-    ("Recall lab", "/dashboard/recall", "search"),
-    ("Jobs", "/dashboard/jobs", "jobs"),
-    ("Prompts", "/dashboard/prompts", "prompt"),
-    ("Import and export", "/dashboard/import", "swap"),
-    ("Metrics", "/dashboard/metrics", "chart"),
-    ("Settings", "/dashboard/settings", "settings"),
-    ("My memory", "/me", "me"),
+    (mark("Home"), "/dashboard", "home"),
+    (mark("Conversations"), "/dashboard/conversations", "chat"),
+    (mark("Users"), "/dashboard/users", "users"),
+    (mark("Recall lab"), "/dashboard/recall", "search"),
+    (mark("Jobs"), "/dashboard/jobs", "jobs"),
+    (mark("Prompts"), "/dashboard/prompts", "prompt"),
+    (mark("Import and export"), "/dashboard/import", "swap"),
+    (mark("Metrics"), "/dashboard/metrics", "chart"),
+    (mark("Settings"), "/dashboard/settings", "settings"),
+    (mark("My memory"), "/me", "me"),
 )
-SHORT = {"Conversations": "Chats", "Recall lab": "Recall"}  # where there is little room
 FIND = {"operator": "/dashboard/find", "user": "/me/find"}
 NOTICES = {
-    "saved": "Saved.",
-    "forgotten": "Forgotten.",
-    "restored": "Restored.",
-    "queued": "Running in the background.",
-    "signed-out": "You are signed out.",
-    "demo-loaded": "The demo is loaded. Its summaries appear as they are made.",
+    "saved": mark("Saved."),
+    "forgotten": mark("Forgotten."),
+    "restored": mark("Restored."),
+    "queued": mark("Running in the background."),
+    "signed-out": mark("You are signed out."),
+    "demo-loaded": mark("The demo is loaded. Its summaries appear as they are made."),
 }
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_SPANS = (("d", 86_400), ("h", 3_600), ("min", 60))
+# A span of time: its seconds, and how it is told, alone and as an age.
+_SPANS = (
+    (86_400, mark("{count} d"), mark("{count} d ago")),
+    (3_600, mark("{count} h"), mark("{count} h ago")),
+    (60, mark("{count} min"), mark("{count} min ago")),
+)
+_MONTHS = mark("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec")
 _SECTIONS = expression(r"<section\b[^>]*>|</section>")
 
 
@@ -157,7 +166,9 @@ def parse_user_key(given: str | None) -> tuple[str, str, str] | None:
     try:
         org, user, bot = json.loads(given)
     except (ValueError, TypeError):
-        raise BadInput("this page of the list does not exist", hint="start at the first page") from None
+        raise BadInput(
+            translate("this page of the list does not exist"), hint=translate("start at the first page")
+        ) from None
     return replace_unstorable(str(org)), replace_unstorable(str(user)), replace_unstorable(str(bot))
 
 
@@ -205,6 +216,7 @@ def render(
     status: int = 200,
     events: str | None = None,
     notices: Mapping[str, str] | None = None,
+    waits: bool = False,
     **values: Any,
 ) -> Response:
     """
@@ -217,18 +229,22 @@ def render(
         status: of the answer.
         events: the address of the stream that tells when sections changed; ``""``: they are asked for now and then.
         notices: more sentences for ``?said=``.
+        waits: something on it is still counted: without scripts the browser loads it again.
         values: what the template shows.
     """
     said = request.query_params.get("said", "")
-    notice = {**NOTICES, **(notices or {})}.get(said, "")
+    notice = translate({**NOTICES, **(notices or {})}.get(said, ""))
+    values.setdefault("t", load_texts("me"))  # the words of the frame
     page = _templates.get_template(template).render(
         request=request,
         title=title,
         events=events,
+        waits=waits,
         nav=_nav(request),
         find=_find_address(request),
         me=signed_in_key(request),
         path=request.scope["path"],
+        languages=LANGUAGES,
         notice=notice,
         here=lambda **changed: here(request, **changed),
         **values,
@@ -275,7 +291,7 @@ class Form(dict[str, str]):
     """The fields of a posted form, the last value of each name; a missing field is an error 422."""
 
     def __missing__(self, name: str) -> str:
-        raise HTTPException(422, f"The form lacks the field {name}")
+        raise HTTPException(422, translate("The form lacks the field {name}", name=name))
 
 
 def seen_version(form: Form) -> list[str] | None:
@@ -286,11 +302,11 @@ def seen_version(form: Form) -> list[str] | None:
 async def _form(request: Request) -> Form:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise HTTPException(415, "Send a form")
+        raise HTTPException(415, translate("Send a form"))
     try:
         pairs = parse_qsl((await request.body()).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=500)
     except ValueError:
-        raise HTTPException(422, "The form has too many fields") from None
+        raise HTTPException(422, translate("The form has too many fields")) from None
     return Form((name, value.replace("\r\n", "\n")) for name, value in pairs)
 
 
@@ -318,9 +334,7 @@ def _nav(request: Request) -> list[dict[str, Any]]:
         route, _, _ = table.find("GET", address)
         if key is not None and route is not None and route.roles is not None and key.role in route.roles:
             current = path == address or (address != "/dashboard" and path.startswith(f"{address}/"))
-            shown.append(
-                {"title": title, "address": address, "icon": icon, "current": current, "short": SHORT.get(title, title)}
-            )
+            shown.append({"title": translate(title), "address": address, "icon": icon, "current": current})
     return shown if len(shown) > 1 else []  # who may open one page needs no way to others
 
 
@@ -336,16 +350,25 @@ def _format_time(at: datetime | None, form: str = "long") -> str:
     utc = at.astimezone(UTC)
     if form == "iso":
         return utc.isoformat(timespec="seconds")
-    year = "" if form == "short" and utc.year == datetime.now(UTC).year else f" {utc.year}"
-    return f"{utc.day} {utc:%b}{year}, {utc:%H:%M}"
+    this_year = form == "short" and utc.year == datetime.now(UTC).year
+    day = _format_date(utc, mark("{day} {month}") if this_year else mark("{day} {month} {year}"))
+    return translate("{date}, {time}", date=day, time=f"{utc:%H:%M}")
+
+
+def _format_date(at: date, parts: str = "{day} {month} {year}") -> str:
+    """Format as ``14 Mar 2026``."""
+    month = translate(_MONTHS).split()[at.month - 1]
+    return translate(parts, day=at.day, month=month, year=at.year)
+
+
+_DATED = {"since": mark("since {date}"), "as of": mark("as of {date}"), "on": mark("on {date}")}
+_PARTS_OF_DATE = (mark("{year}"), mark("{month} {year}"), mark("{day} {month} {year}"))
 
 
 def _format_dated(fact: Fact) -> str:
     """Format as ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026``, or ``on 14 Mar 2026``."""
     said, when = fact.dated
-    month = f" {fact.valid_from:%b}" if "-" in when else ""
-    day = f" {fact.valid_from.day}" if when.count("-") == 2 else ""
-    return f"{said}{day}{month} {fact.valid_from.year}"
+    return translate(_DATED[said], date=_format_date(fact.valid_from, _PARTS_OF_DATE[when.count("-")]))
 
 
 def format_ago(at: datetime | None) -> str:
@@ -354,18 +377,37 @@ def format_ago(at: datetime | None) -> str:
         return ""
     seconds = (datetime.now(UTC) - at).total_seconds()
     if -60 < seconds < 60:
-        return "just now"
+        return translate("just now")
     if not 0 <= seconds < 30 * 86_400:
-        return _format_time(at).partition(",")[0]
-    unit, span = next((unit, span) for unit, span in _SPANS if seconds >= span)
-    return f"{seconds // span:.0f} {unit} ago"  # live.js says the same while the page is open
+        return _format_date(at.astimezone(UTC))
+    span, ago = next((span, ago) for span, _, ago in _SPANS if seconds >= span)
+    return translate(ago, count=f"{seconds // span:.0f}")  # live.js says the same while the page is open
 
 
-def _format_count(number: float, one: str = "", many: str = "") -> str:
-    """Format as ``1,204``, ``1 message`` or ``2 messages``."""
-    if not one:
-        return f"{number:,}"
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def _format_count(number: float) -> str:
+    """Format as ``1,204``."""
+    return figures(f"{number:,}")
+
+
+def _format_decimal(number: float, places: int = 2) -> str:
+    """Format as ``0.82``."""
+    return figures(f"{number:,.{places}f}")
+
+
+def format_dollars(amount: float, places: int = 2) -> str:
+    """Format as ``$1,204.50``."""
+    return translate("${amount}", amount=figures(f"{amount:,.{places}f}"))
+
+
+def _in_page(text: str, /, **values: object) -> Markup:
+    """Return a sentence of a template, which may hold tags, with its *values* escaped."""
+    return Markup(translate(text, **{name: escape(value) for name, value in values.items()}))
+
+
+def _count_in_page(one: str, many: str, count: float, /, **values: object) -> Markup:
+    """Return the form of a sentence of a template that goes with a number, with its *values* escaped."""
+    safe = {name: escape(value) for name, value in values.items()}
+    return Markup(plural(one, many, count, **safe))
 
 
 _templates = Environment(
@@ -375,32 +417,46 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals.update(static=_static_address, link=link, scope_query=scope_query)
+_templates.globals.update(static=_static_address, link=link, scope_query=scope_query, _=_in_page, _n=_count_in_page)
 _templates.filters.update(
-    when=_format_time, dated=_format_dated, count=_format_count, ago=format_ago, markdown=render_markdown
+    when=_format_time,
+    dated=_format_dated,
+    count=_format_count,
+    decimal=_format_decimal,
+    figures=figures,
+    category=category_words,
+    dollars=format_dollars,
+    date=_format_date,
+    ago=format_ago,
+    markdown=render_markdown,
+    translated=translate,  # for words that are chosen in Python; a sentence of a template is `_("…")`
 )
 
 
 def format_percent(number: float) -> str:
     """Format as ``61.0 %``."""
-    return f"{number * 100:.1f} %"
+    return figures(f"{number * 100:.1f} %")
 
 
 def format_bytes(number: float) -> str:
     """Format as ``12.4 MB``."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if number < 1000 or unit == "GB":
-            return f"{number:,.0f} {unit}" if unit == "bytes" else f"{number:,.1f} {unit}"
+            return (
+                plural("{count} byte", "{count} bytes", int(number))
+                if unit == "bytes"
+                else figures(f"{number:,.1f} {unit}")
+            )
         number /= 1000
     raise AssertionError
 
 
 def format_duration(seconds: float) -> str:
     """Format as ``5 min`` or ``3 d``."""
-    for unit, span in _SPANS:
+    for span, words, _ in _SPANS:
         if seconds >= span:
-            return f"{seconds / span:,.0f} {unit}"
-    return f"{seconds:.0f} s"
+            return translate(words, count=figures(f"{seconds / span:,.0f}"))
+    return translate("{count} s", count=f"{seconds:.0f}")
 
 
 _FORMULA = (

@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,7 +24,8 @@ from ...errors import Changed, Conflict, NotFound
 from ...jobs.model_client import MAX_PROMPT_CHARS, version_in_use
 from ...reconcile.registry import registry
 from ...reports import ConversationState, ErasurePreview, ErasureReceipt, Event
-from ...scope import CHARACTER, SELF
+from ...scope import CHARACTER, LOCAL, SELF
+from ...store.changes import READ
 from ...text import dataclass
 from ...text.validate import replace_unstorable
 from ...types import (
@@ -45,7 +46,7 @@ from ..routing import RouteTable
 from ..schemas import Caller, CallerDep
 from .conversations import start_rebuild
 from .layout import Form, FormDep, events_address, here, query_number, render, see_other, seen_version
-from .me_texts import LANGUAGE_COOKIE, LANGUAGES, another_currency, editable_value, load_texts, speak, value_as_held
+from .texts import LANGUAGE_COOKIE, LANGUAGES, editable_value, load_texts, value_as_held
 
 table = RouteTable()
 MOST_CHATS = 50  # of the newest conversations that the page offers to rebuild
@@ -58,7 +59,7 @@ MOST_EARLIER = 10  # that are listed below the fact that replaced them
 ASK = "ask-"  # before the id of what waits for a decision
 PICK = "pick-"  # before the id of a fact, the name of its box
 MAX_PICKED = 100
-EVENTS_READ, MOST_CHANGES = 300, 20
+EVENTS_READ, MOST_CHANGES, MOST_ACCESSES = 300, 20, 50
 CHANGE_KINDS = tuple(
     "fact.added fact.confirmed fact.changed fact.replaced fact.corrected fact.ended fact.forgotten consent.changed "
     "erased".split()
@@ -76,7 +77,6 @@ OWNER: frozenset[Role] = frozenset(("user",))
 @table.page("GET", "/me", OWNER)
 def me_page(request: Request, caller: CallerDep) -> Response:
     """Show everything stored about the signed-in user; with ``?preview=`` what forgetting one fact would take along."""
-    speak(request)
     if "preview" in request.query_params:
         return forget_preview(caller.user(), request.query_params["preview"])
     return _page(request, caller)
@@ -85,7 +85,6 @@ def me_page(request: Request, caller: CallerDep) -> Response:
 @table.page("POST", "/me", OWNER)
 def me_change(request: Request, caller: CallerDep, tasks: TasksDep, form: FormDep) -> Response:
     """Apply a posted form; an erasure answers with its receipt."""
-    speak(request)
     if form["do"] == "language":
         answer = see_other(here(request, done=None, undo=None, made=None, why=None, asked=None))
         if form["language"] in LANGUAGES:
@@ -116,8 +115,6 @@ def _apply(request: Request, caller: Caller, tasks: Tasks, form: Form) -> Respon
         return see_other(here(request, **decide_waiting(user, form)))
     if do not in CHANGING:
         raise HTTPException(422, "Unknown action")
-    if do == "change" and (wrong := wrong_currency(user.fact(form["fact"]), form["value"])) is not None:
-        return _page(request, caller, wrong=wrong)
     done = CHANGING[do](caller, form)
     if do == "change" and done["done"] == "refused":
         return _page(request, caller, wrong=WrongField(form["fact"], form["value"], why_refused(done["why"])))
@@ -139,13 +136,6 @@ def why_refused(reason: str | None) -> str:
     return " ".join(filter(None, (said("done.refused"), said.find(f"refused.{reason}", ""))))
 
 
-def wrong_currency(fact: Fact, typed: str) -> WrongField | None:
-    """Return the problem with an amount in another currency than the one that the fact is in; ``None`` without one."""
-    other = another_currency(fact, typed)
-    words = load_texts("me")("refused.another-currency", held=fact.key.rpartition("_")[2].upper(), typed=other)
-    return WrongField(fact.id, typed, words) if other else None
-
-
 def forget_preview(user: User, fact_id: str) -> Response:
     """Return what else goes, stays, and reads otherwise when a fact is forgotten, a line each."""
     said, preview = load_texts("me"), user.forget(fact_id, dry_run=True).preview or ErasurePreview()
@@ -159,7 +149,6 @@ def forget_preview(user: User, fact_id: str) -> Response:
 def me_download(request: Request, caller: CallerDep) -> Response:
     """Return everything as a file: ``?as=json`` for machines, else a page to read."""
     user, now = caller.user(), datetime.now(UTC)
-    speak(request)
     data = user.export()
     name = f"memory-{now:%Y-%m-%d}"
     if request.query_params.get("as") == "json":
@@ -229,7 +218,6 @@ def _page(
         title=said("title"),
         events=events,
         t=said,
-        languages=LANGUAGES,
         choices=user.status(),
         **facts_page(group_facts(shown, past, said.topics(), user.subjects()), request),
         words=words,
@@ -240,6 +228,9 @@ def _page(
         decided=[one for one in query.get("asked", "").split(",") if one][:MAX_PICKED],
         changes=recent_changes(user, ever),
         receipts=receipts_of(user)[:MOST_CHANGES],
+        accesses=access_log(user),
+        own_key=grant.key.id if grant.key else LOCAL,
+        share=caller.memory.config.read_log_share,
         archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         stories=stories_of(user, () if grant.subject else user.subjects()),
         chats=_own_chats(user) if caller.memory.config.users_may_rebuild else [],
@@ -410,6 +401,36 @@ def recent_changes(user: User, ever: Sequence[Fact]) -> list[RecentChange]:
         if event.kind in CHANGE_KINDS and (event.ref in texts or event.kind in wordless)
     ]
     return [RecentChange(from_ms(event.at_ms), event.kind, texts.get(event.ref, "")) for event in found[:MOST_CHANGES]]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One row of the access log: when last on a day, what (the kind of an event, or ``read.context``), by whom, how often."""
+
+    at: datetime
+    what: str
+    by: str
+    number: int
+    conversation: str = ""
+
+
+def access_log(user: User) -> list[Access]:
+    """Return who read and changed the memory, newest first; the same by the same one on the same day is one row."""
+    rows: dict[tuple[object, ...], Access] = {}
+    for event in user.audit(limit=EVENTS_READ):
+        if event.kind.startswith("job."):
+            continue
+        what, number = event.kind, 1
+        first, _, last = event.ref.partition("-")
+        if what == READ:
+            name, _, often = event.ref.partition(" ")
+            what, number = f"read.{name}", int(often or 1)
+        elif what == "message.added" and last:
+            number = int(last) - int(first) + 1
+        row = Access(from_ms(event.at_ms), what, event.actor, number, event.conversation)
+        key = (row.at.date(), row.what, row.by, row.conversation)
+        rows[key] = replace(rows[key], number=rows[key].number + number) if key in rows else row
+    return list(rows.values())[:MOST_ACCESSES]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,23 +20,24 @@ from ..schemas import CallerDep
 from .front import SESSION_NAME
 from .home import counts_of
 from .layout import Form, FormDep, format_bytes, here, render, see_other
+from .texts import figures, mark, translate
 
 table = RouteTable()
 PATH = "/dashboard/settings"
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
-MASKED = "set, hidden"
+MASKED = mark("set, hidden")
 # What each group of settings is about, in the order of the page.
 GROUPS = {
-    "Privacy": ("redact_messages", "detectors", "min_confidence", "scrub_mb"),
-    "Retention": ("max_memories", "decay_half_life_days", "usage_days"),
-    "Contexts and recall": (
+    mark("Privacy"): ("redact_messages", "detectors", "min_confidence", "scrub_mb"),
+    mark("Retention"): ("max_memories", "decay_half_life_days", "usage_days"),
+    mark("Contexts and recall"): (
         "budget_tokens",
         "recent_messages",
         "recall_limit",
         "recall_min_relevance",
         "index_cache_mb",
     ),
-    "Summaries and facts": (
+    mark("Summaries and facts"): (
         "chunk_messages",
         "chunk_tokens",
         "chunk_max_tokens",
@@ -45,7 +46,7 @@ GROUPS = {
         "rollup_summaries",
         "economy",
     ),
-    "Models": (
+    mark("Models"): (
         "max_output_tokens",
         "model_timeout_s",
         "message_char_limit",
@@ -53,20 +54,20 @@ GROUPS = {
         "prompt_cache",
         "prompt_cache_retention",
     ),
-    "Budgets": ("budget", "budget_org", "budget_user"),
-    "Background work": ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
+    mark("Budgets"): ("budget", "budget_org", "budget_user"),
+    mark("Background work"): ("workers", "job_lease_ms", "job_attempts", "job_backoff_ms"),
 }
 LIMITS = (
-    ("day", "Per key and day", "%Y-%m-%d"),
-    ("month", "Per key and month", "%Y-%m"),
-    ("org_day", "Whole org, per day", "%Y-%m-%d"),
-    ("org_month", "Whole org, per month", "%Y-%m"),
+    ("day", mark("Per key and day"), "%Y-%m-%d"),
+    ("month", mark("Per key and month"), "%Y-%m"),
+    ("org_day", mark("Whole org, per day"), "%Y-%m-%d"),
+    ("org_month", mark("Whole org, per month"), "%Y-%m"),
 )
 NOTICES = {
-    "revoked": "The key is revoked.",
-    "gone": "This key no longer exists.",
-    "provider-set": "The provider's key is encrypted and in use from now on. It is never shown.",
-    "provider-removed": "The provider's key is deleted.",
+    "revoked": mark("The key is revoked."),
+    "gone": mark("This key no longer exists."),
+    "provider-set": mark("The provider's key is encrypted and in use from now on. It is never shown."),
+    "provider-removed": mark("The provider's key is deleted."),
 }
 
 
@@ -101,13 +102,13 @@ def settings_change(request: Request, caller: CallerDep, form: FormDep) -> Respo
             return see_other(here(request), said="provider-removed")
     except NotFound:
         return see_other(here(request), said="gone")
-    raise HTTPException(422, f"Unknown action {do}")
+    raise HTTPException(422, translate("Unknown action {name}", name=do))
 
 
 def _create_key(caller: CallerDep, form: Form) -> NewKey:
     days = form.get("days", "")
     if days and not (days.isascii() and days.isdigit() and 0 < int(days[:6]) <= 3650):
-        raise BadInput("a key may last from 1 to 3,650 days")
+        raise BadInput(translate("a key may last from 1 to 3,650 days"))
     given: dict[str, Any] = {name: form.get(name) or None for name in ("user", "bot", "subject")}
     role: Any = form["role"]
     lasts = timedelta(days=int(days)) if days else None
@@ -130,7 +131,7 @@ def _page(
     return render(
         "settings.html",
         request,
-        title="Settings",
+        title=translate("Settings"),
         status=422 if error is not None else 200,
         notices=NOTICES,
         made=made,
@@ -156,7 +157,7 @@ def _page(
 def _quota_rows(caller: CallerDep, quotas: Quotas) -> list[dict[str, Any]]:
     """Return each quota with its use: by the org, and by the five keys that stored most."""
     keys, now = caller.memory.admin.keys, datetime.now(UTC)
-    names = {key.id: key.name or key.id for key in keys.list(caller.grant.org)} | {"": "all keys"}
+    names = {key.id: key.name or key.id for key in keys.list(caller.grant.org)} | {"": translate("all keys")}
     rows = []
     for limit, words, period in LIMITS:
         most = quotas.limits[limit]
@@ -188,24 +189,26 @@ def setting_groups(config: Config) -> list[tuple[str, list[dict[str, Any]]]]:
 
     return [
         (title, [setting_row(name) for name in names if name in every])
-        for title, names in (*GROUPS.items(), ("More", rest))
+        for title, names in (*GROUPS.items(), (mark("More"), rest))
     ]
 
 
 def format_setting(name: str, value: object) -> str:
     """Format a setting; possible secrets are hidden."""
     if any(word in name for word in ("key", "secret", "token_", "password")) and isinstance(value, str):
-        return MASKED if value else "not set"
+        return translate(MASKED if value else "not set")
     if "Secret" in type(value).__name__:
-        return MASKED
+        return translate(MASKED)
     if value is None:
-        return "not set"
+        return translate("not set")
     if isinstance(value, bool):
-        return "on" if value else "off"
+        return translate("on") if value else translate("off")
     if isinstance(value, int):
-        return str(value) if name == "port" else f"{value:,}"
+        return str(value) if name == "port" else figures(f"{value:,}")
+    if isinstance(value, float):
+        return figures(str(value))
     if isinstance(value, tuple):
-        return ", ".join(str(getattr(one, "kind", one)) for one in value) or "none"
+        return ", ".join(str(getattr(one, "kind", one)) for one in value) or translate("none")
     if isinstance(value, dict):
-        return ", ".join(sorted(map(str, value))) or "none"
+        return ", ".join(sorted(map(str, value))) or translate("none")
     return str(value)

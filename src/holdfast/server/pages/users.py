@@ -10,23 +10,22 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
 from fastapi import Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from ...clock import from_ms
 from ...errors import Changed
 from ...memory import Memory
-from ...reports import ErasureReceipt, Event
+from ...reports import ErasureReceipt, UserOrder
 from ...scope import SELF
 from ...text import dataclass
 from ...types import BY_HAND_CONVERSATION, Fact, FactChange
 from ...user import FactAddress, User
 from ..routing import OPERATOR, RouteTable, UserName
 from ..schemas import Caller, CallerDep, UserDep
+from .home import remember_order, sorted_users, wanted_order
 from .layout import (
     Form,
     FormDep,
@@ -35,6 +34,7 @@ from .layout import (
     link,
     list_file,
     parse_user_key,
+    query_number,
     render,
     scope_query,
     see_other,
@@ -46,17 +46,22 @@ from .me import (
     DECISIONS,
     MAX_PICKED,
     FactConflict,
+    SeveralFacts,
+    SubjectFacts,
+    access_log,
     decide_waiting,
     fact_conflict,
     facts_page,
     forget_preview,
+    forget_several,
     group_facts,
     matching_facts,
+    review_several,
     stories_of,
     undo_correction,
     waiting_questions,
 )
-from .me_texts import editable_value, load_texts, value_as_held
+from .texts import category_words, editable_value, load_texts, mark, translate, value_as_held
 
 table = RouteTable()
 LIST = "/dashboard/users"
@@ -67,24 +72,24 @@ MAX_COUNTED = 20  # conversations of a user on the list
 MAX_WORDS = 200
 FACTS_READ = 500  # at a time, for a file
 MAX_USER_NAMES = 200  # that a form suggests
-SHOWN_EVENTS = 50
+MOST_LIVES = 100  # rows of the life-line
 WORD = "erase"
 Key = tuple[str, str, str]
 
 NOTICES = {
-    "corrected": "Corrected. The next context uses it.",
-    "never-true": "Marked as never true. The value it replaced is active again.",
-    "nothing": "Nothing changed.",
-    "paused": "Memory is paused for this user.",
-    "resumed": "Memory is on again.",
-    "opted-in": "Memory is on.",
-    "never": "Nothing new about this will be remembered.",
-    "allowed": "This may be remembered again.",
-    "accepted": "Accepted. The next context uses it.",
-    "dismissed": "Dismissed. It is not remembered.",
-    "waiting": "It waits for a decision again.",
-    "gone": "Nothing changed: it is not there any more.",
-    "refused": "Not stored: memory is off or paused, or the user asked never to remember this.",
+    "corrected": mark("Corrected. The next context uses it."),
+    "never-true": mark("Marked as never true. The value it replaced is active again."),
+    "nothing": mark("Nothing changed."),
+    "paused": mark("Memory is paused for this user."),
+    "resumed": mark("Memory is on again."),
+    "opted-in": mark("Memory is on."),
+    "never": mark("Nothing new about this will be remembered."),
+    "allowed": mark("This may be remembered again."),
+    "accepted": mark("Accepted. The next context uses it."),
+    "dismissed": mark("Dismissed. It is not remembered."),
+    "waiting": mark("It waits for a decision again."),
+    "gone": mark("Nothing changed: it is not there any more."),
+    "refused": mark("Not stored: memory is off or paused, or the user asked never to remember this."),
 }
 
 
@@ -103,35 +108,43 @@ class UserListRow:
 @table.page("GET", LIST, OPERATOR)
 def users_page(request: Request, caller: CallerDep) -> Response:
     """Show the users, by org and name."""
-    query = request.query_params
+    query, memory, sort = request.query_params, caller.memory, wanted_order(request)
     words, org = query.get("q", "").strip()[:MAX_WORDS], query.get("org")
-    matching = _matching_users(caller.memory, words, org, parse_user_key(query.get("after")))
+    after, skip = parse_user_key(query.get("after")), query_number(request, "skip") or 0
     if kind := wanted_file(request):
-        rows = (asdict(_row(caller.memory, key)) for key in matching)
+        rows = (asdict(_row(memory, key)) for key in _all_users(memory, sort, words, org))
         return list_file(kind, "users", ("org", "user", "bot", "last_at", "state"), rows)
-    found = list(islice(matching, ROWS + 1))
-    return render(
+    found: list[Key] | None
+    if sort == "name":
+        found = memory.admin.users(limit=ROWS + 1, after=after, matching=words, org=org)
+    else:
+        found = sorted_users(request, memory, sort, ROWS + 1, skip, words, org)
+    users, more = (found or [])[:ROWS], len(found or ()) > ROWS
+    next_page = {"after": json.dumps(users[-1])} if more and sort == "name" else {"skip": str(skip + ROWS)}
+    answer = render(
         "users.html",
         request,
-        title="Users",
-        rows=[_row(caller.memory, key) for key in found[:ROWS]],
+        title=translate("Users"),
+        rows=[_row(memory, key) for key in users],
         words=words,
         org=org,
         most=MAX_COUNTED,
-        after=here(request, after=json.dumps(found[ROWS - 1])) if len(found) > ROWS else None,
-        first=here(request, after=None) if "after" in query else None,
+        sort=sort,
+        counting=found is None,
+        after=here(request, **next_page) if more else None,
+        first=here(request, after=None, skip=None) if after is not None or skip else None,
     )
+    return remember_order(request, answer)
 
 
-def _matching_users(memory: Memory, words: str, org: str | None, after: Key | None) -> Iterator[Key]:
+def _all_users(memory: Memory, sort: UserOrder, words: str, org: str | None) -> Iterator[Key]:
     """Yield the keys of matching users, in order, as they are read."""
-    if org is not None:
-        after = max(after or ("", "", ""), (org, "", ""))
-    while page := memory.admin.users(limit=ROWS + 1, after=after, matching=words):
-        for key in page:
-            if org is not None and key[0] != org:
-                return
-            yield key
+    if sort != "name":
+        yield from memory.admin.users(sort=sort, limit=2**31, matching=words, org=org)
+        return
+    after = None
+    while page := memory.admin.users(limit=ROWS, after=after, matching=words, org=org):
+        yield from page
         after = page[-1]
 
 
@@ -166,6 +179,8 @@ def _all_facts(owner: User) -> Iterator[Fact]:
 def user_change(request: Request, caller: CallerDep, owner: UserDep, user: UserName, form: FormDep) -> Response:
     """Correct, forget, pause or erase; an erasure answers with its receipt."""
     try:
+        if form["do"] == "review":
+            return _render_user(request, caller, owner, user, several=review_several(owner, form))
         if form["do"] in ERASING:
             return _render_user(request, caller, owner, user, receipt=_erase(owner, form))
         return _changed(request, owner, form)
@@ -209,7 +224,7 @@ def _done(request: Request, conflict: FactConflict | None) -> dict[str, Any]:
     done, undo = request.query_params.get("done", ""), request.query_params.get("undo", "")
     asked = [one for one in request.query_params.get("asked", "").split(",") if one][:MAX_PICKED]
     decided = done in ("waiting", "gone", "refused") or asked
-    done = "" if conflict or not (undo or decided) else NOTICES.get(done, "")
+    done = "" if conflict or not (undo or decided) else translate(NOTICES.get(done, ""))
     made = request.query_params.get("made", "")
     status = 409 if conflict else 200
     return {"conflict": conflict, "done": done, "undo": undo, "made": made, "decided": asked, "status": status}
@@ -222,6 +237,7 @@ def _render_user(
     user: str,
     receipt: ErasureReceipt | None = None,
     conflict: FactConflict | None = None,
+    several: SeveralFacts | None = None,
 ) -> Response:
     grant, said = caller.grant, load_texts("me")
     events = events_address(
@@ -230,6 +246,7 @@ def _render_user(
     ever, active, known = owner.history(), owner.facts(), owner.subjects()
     words = request.query_params.get("q", "").strip()[:MAX_WORDS]
     past, shown = matching_facts(ever, words), matching_facts(active, words)
+    groups = group_facts(shown, past, said.topics(), known)
     return render(
         "user.html",
         request,
@@ -244,20 +261,22 @@ def _render_user(
         choices=owner.status(),
         live=len(active),
         listed=len(shown),
-        **facts_page(group_facts(shown, past, said.topics(), known), request),
+        **facts_page(groups, request),
+        **life_line(groups, datetime.now(UTC)),
+        several=several,
         words=words,
         stories=stories_of(owner, () if grant.subject else known),
         archived=[fact for fact in past if fact.ended_because == ARCHIVED],
         rejected=owner.rejected(limit=20),
         **waiting_questions(owner, active),
-        happened=_recent_events(owner),
+        accesses=access_log(owner),
+        share=caller.memory.config.read_log_share,
         conversations=named_conversations(owner),
         homes={state.conversation: state.subject for state in owner.overview()},
         by_hand=BY_HAND_CONVERSATION,
         receipt=receipt,
         **_done(request, conflict),
         word=WORD,
-        from_ms=from_ms,
         self_subject=SELF,
         shown=editable_value,
         plain=_plain,
@@ -268,12 +287,6 @@ def _render_user(
 def named_conversations(owner: User) -> list[str]:
     """Return the ids of the user's conversations, without that of the facts by hand."""
     return [name for name in owner.conversations() if name != BY_HAND_CONVERSATION]
-
-
-def _recent_events(owner: User) -> list[Event]:
-    """Return the latest events, newest first, without those of jobs."""
-    found = owner.audit(limit=10 * SHOWN_EVENTS)
-    return [event for event in found if not event.kind.startswith("job.")][:SHOWN_EVENTS]
 
 
 def _fact_address(user: str, fact: Fact, scope: dict[str, str]) -> str:
@@ -320,7 +333,7 @@ def _render_fact(
 
 def _plain(name: str) -> str:
     """Return a category or key as a title."""
-    words = name.replace("_", " ")
+    words = category_words(name)
     return words[:1].upper() + words[1:]
 
 
@@ -358,6 +371,7 @@ CHANGING: dict[str, tuple[Callable[[User, Form], object], str]] = {
 UNDONE = ("correct", "never-true")  # that have Undo beside their notice
 ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
     "forget": lambda owner, form: owner.forget(form["fact"], if_version=seen_version(form)),
+    "forget-several": forget_several,
     "opt-out": lambda owner, form: owner.opt_out(erase="erase" in form),
     "erase": lambda owner, _form: owner.erase(),
 }
@@ -366,7 +380,7 @@ ERASING: dict[str, Callable[[User, Form], ErasureReceipt]] = {
 def _change(owner: User, form: Form) -> tuple[str, FactChange | None]:
     """Return the code of the notice, and the change of a fact, if there was one."""
     if form["do"] not in CHANGING:
-        raise HTTPException(422, "Unknown action")
+        raise HTTPException(422, translate("Unknown action"))
     call, said = CHANGING[form["do"]]
     result = call(owner, form)
     if call is _correct and result is None:
@@ -377,7 +391,7 @@ def _change(owner: User, form: Form) -> tuple[str, FactChange | None]:
 
 def _erase(owner: User, form: Form) -> ErasureReceipt:
     if form["do"] == "erase" and form["word"].strip().casefold() != WORD:
-        raise HTTPException(422, f"Nothing was erased: type {WORD} to confirm")
+        raise HTTPException(422, translate("Nothing was erased: type {word} to confirm", word=WORD))
     return ERASING[form["do"]](owner, form)
 
 
@@ -391,22 +405,51 @@ class TimelineBar:
     width: int
 
 
-def timeline_bars(facts: Sequence[Fact], now: datetime) -> tuple[list[TimelineBar], int]:
-    """Return ``(bars, number of lanes)``; values valid at the same time get different lanes."""
+def timeline_bars(facts: Sequence[Fact], now: datetime, begin: datetime | None = None) -> tuple[list[TimelineBar], int]:
+    """Return ``(bars, number of lanes)`` since *begin*, or since the first; values valid at the same time get different lanes."""
     if not facts:
         return [], 0
-    begin = min(fact.valid_from for fact in facts)
-    whole = max((now - begin).total_seconds(), 1.0)
+    begin = begin or min(fact.valid_from for fact in facts)
     free: list[datetime] = []
     placed = []
     for fact in sorted(facts, key=lambda fact: (fact.valid_from, fact.recorded_at)):
         end = max(fact.valid_to or now, fact.valid_from)
         lane = next((lane for lane, until in enumerate(free) if until <= fact.valid_from), len(free))
         free[lane : lane + 1] = [end]
-        start = round(1000 * (fact.valid_from - begin).total_seconds() / whole)
-        width = round(1000 * (end - fact.valid_from).total_seconds() / whole)
-        placed.append(TimelineBar(fact, lane, min(max(start, 0), 992), max(8, width)))
+        start = _place_in(fact.valid_from, begin, now)
+        width = _place_in(end, begin, now) - start
+        placed.append(TimelineBar(fact, lane, min(start, 992), max(8, width)))
     return placed, len(free)
+
+
+def _place_in(at: datetime, begin: datetime, now: datetime) -> int:
+    """Return where a time lies between *begin* and *now*, of 1,000."""
+    whole = max((now - begin).total_seconds(), 1.0)
+    return round(min(max(1000 * (at - begin).total_seconds() / whole, 0), 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class LifeRow:
+    """The values that one fact had: bars of when each held, and the places of their evidence, of 1,000."""
+
+    title: str
+    active: str
+    bars: list[TimelineBar]
+    dots: list[int]
+
+
+def life_line(subjects: Sequence[SubjectFacts], now: datetime) -> dict[str, Any]:
+    """Return a row for each fact with the values before it, in the order of the page, and when the first one began."""
+    topics = [topic for subject in subjects for topic in subject.topics]
+    values = [(one.fact.id, [one.fact, *one.earlier]) for topic in topics for one in topic.beliefs]
+    values += [("", [fact]) for topic in topics for fact in topic.past]
+    del values[MOST_LIVES:]
+    begin = min((fact.valid_from for _, facts in values for fact in facts), default=now)
+    rows = []
+    for active, facts in values:
+        dots = {_place_in(said.at, begin, now) for fact in facts for said in fact.evidence if said.at}
+        rows.append(LifeRow(facts[0].text, active, timeline_bars(facts, now, begin)[0], sorted(dots)))
+    return {"life": rows, "life_from": begin}
 
 
 def user_in_query(caller: Caller) -> User | None:

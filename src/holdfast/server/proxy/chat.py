@@ -20,18 +20,19 @@ from hashlib import sha256
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from ...context.assemble import LAYERED, Layout
+from ...context.assemble import Layout, Until
 from ...context.material import Material, TokenMeter
 from ...context.result import Context
 from ...conversation import Conversation
 from ...ingest.redact import redact_secrets
 from ...integrations.calls.turns import INCOMPLETE
 from ...memory import Memory
+from ...privacy.ledger import is_withheld, note_withheld
 from ...text import dataclass
-from ...types import Message, ReplyUsage, Summary
+from ...types import Message, ReplyUsage
 from ...user import User
 from ..gate import Grant, Quotas
-from .request import ChatRequest, Inserted, MemoryOptions
+from .request import NEW, STORE, ChatRequest, Inserted, MemoryOptions
 from .shapes import INSTRUCTIONS, REFERS
 
 UNNAMED = "chat-"
@@ -44,6 +45,7 @@ MOST_HISTORY = 2_000  # messages of an older history that are taken in
 REQUEST = "request"  # in the meta of an input: its idempotency key, hashed
 RESPONSE, SHOWN = "response_id", "memory_sha256"  # in that of a reply: its id, hashed; what memory the model had then
 ITEMS = "item_ids"  # in that of a reply, too: the ids of its parts, hashed
+ANSWERS = "answers"  # the number of the message that it answers, where others came in between
 WITHIN = "held_in"  # and the conversation in which the model's server holds it, hashed
 CHAINS = 50  # conversations in which the reply is looked for that a request goes on from
 
@@ -142,6 +144,8 @@ class ChatMemory:
                 name, chain = self._chain(wanted.follows, name, wanted.user, whose)
             flight = turn.flight or Flight()
             name = flight.chat or name or self._found(user, wanted, whose, before, new)
+            takes_in = chain is None and self._takes_in(user, wanted, whose, name, before)
+            name = name or _new_name(() if takes_in else before)
             chat = self._memory.conversation(name, user=wanted.user, **whose)
             before = [*(chain or ()), *before]
             place = self._place(chat, wanted, before, new)
@@ -152,24 +156,13 @@ class ChatMemory:
                 turn.had = next((str(one.meta.get(SHOWN, "")) for one in before[-1:] or tail[-1:]), "")
             if wanted.rating is not None and wanted.store and any(said.role == "assistant" for said in tail):
                 chat.rate(wanted.rating)
-            first_new, turn.after = place.first_new, place.after
-            history = [] if place.end or wanted.history != "store" else before[-MOST_HISTORY:]
-            older = place.missing or [message for message in history if not message.meta.get(REFERS)]
-            fresh = [*older, *new[place.known :]]
-            if wanted.store and fresh:
-                marks = {REQUEST: wanted.request} if wanted.request else {}
-                fresh = [*fresh[:-1], replace(fresh[-1], meta={**fresh[-1].meta, **marks})]
-                with self._quotas.counting(grant.key, len(fresh) + 1) as wait_s:  # with the answer
-                    if wait_s:
-                        turn.state, turn.reason = "off", "quota"
-                        return
-                    receipt = chat.append(fresh, after=None if place.after == place.end else place.after)
-                if receipt.skipped:
-                    turn.state, turn.reason = "off", receipt.skipped
-                    return
-                first_new = first_new or receipt.seqs[min(len(older), len(receipt.seqs) - 1)]
-                turn.after = receipt.seqs[-1]
-            first_new = first_new or place.end + 1
+            turn.after = place.after
+            older = before[-MOST_HISTORY:] if takes_in and not place.end else ()
+            first_new, fresh = self._store_new(chat, wanted, grant, turn, place, older, new)
+            if turn.reason:
+                return
+            if not wanted.store:
+                self.keep_apart(wanted.user, grant)
             flight.chat, flight.after, turn.branches = name, turn.after, place.branches
         turn.chat, turn.keeps = chat, wanted.store
         if wanted.recall:
@@ -180,6 +173,42 @@ class ChatMemory:
             turn.known = wanted.held and turn.had == turn.shown
             turn.inserted = _beside(context, request, only_recalled=turn.known)
             turn.notes = _counted(context)
+
+    def _store_new(
+        self,
+        chat: Conversation,
+        wanted: MemoryOptions,
+        grant: Grant,
+        turn: ProxiedChat,
+        place: Place,
+        history: Sequence[Message],
+        new: Sequence[Message],
+    ) -> tuple[int, bool]:
+        """
+        Store what is new, and a *history* from before the conversation where there is room for it.
+
+        Returns:
+            The number of the first new message, and whether anything was to be stored; *turn* has a reason if it could not be.
+        """
+        first_new = place.first_new
+        older = place.missing or [message for message in history if not message.meta.get(REFERS)]
+        if wanted.store and history and self._quotas.is_short(grant.key, len(older) + len(new) + 1):
+            older = ()
+        fresh = [*older, *new[place.known :]]
+        if wanted.store and fresh:
+            marks = {REQUEST: wanted.request} if wanted.request else {}
+            fresh = [*fresh[:-1], replace(fresh[-1], meta={**fresh[-1].meta, **marks})]
+            with self._quotas.counting(grant.key, len(fresh) + 1) as wait_s:  # with the answer
+                if wait_s:
+                    turn.state, turn.reason = "off", "quota"
+                    return 0, True
+                receipt = chat.append(fresh, after=None if place.after == place.end else place.after)
+            if receipt.skipped:
+                turn.state, turn.reason = "off", receipt.skipped
+                return 0, True
+            first_new = first_new or receipt.seqs[min(len(older), len(receipt.seqs) - 1)]
+            turn.after = receipt.seqs[-1]
+        return first_new or place.end + 1, bool(fresh)
 
     def _lock(self, turn: ProxiedChat) -> threading.Lock:
         """Return the lock of a user's chats."""
@@ -199,13 +228,13 @@ class ChatMemory:
         """Find where the input of a request belongs; the whole conversation is read only when it is not at the end."""
         state = chat.state()
         if state is None:
-            return Place(0, 0, branches=bool(before) or wanted.history == "whole")
+            return Place(0, 0, branches=bool(before) or "whole" in wanted.history)
         tail = chat.load(last=len(before) + len(new) + LOOKED_BACK)
         end, same = state.messages, self._same
         asked = next((one for one in reversed(tail) if one.role == "user"), None)
         if wanted.request and asked is not None and asked.meta.get(REQUEST) == wanted.request:
             return Place(end, asked.seq, known=len(new), first_new=asked.seq, branches=True)
-        if not new or not (before or wanted.history == "whole"):  # no history: perhaps a client that keeps none
+        if not new or not (before or "whole" in wanted.history):  # no history: perhaps a client that keeps none
             waiting = waiting_input(new, tail, same)
             after = waiting[-1].seq if waiting else end
             return Place(end, after, len(waiting), waiting[0].seq if waiting else None, branches=bool(waiting))
@@ -329,7 +358,8 @@ class ChatMemory:
                 return
             chat.append(reply, after=turn.after)
         else:
-            chat.append(reply)
+            apart = {ANSWERS: turn.after} if turn.after not in (0, end) else {}
+            chat.append(replace(reply, meta={**reply.meta, **apart}))
         if turn.flight is not None and whole:
             turn.flight.reply = reply
 
@@ -340,8 +370,8 @@ class ChatMemory:
         whose: Mapping[str, Any],
         before: Sequence[Message],
         new: Sequence[Message],
-    ) -> str:
-        """Find the one unnamed conversation that all of this request continues; in doubt make a new name."""
+    ) -> str | None:
+        """Find the one unnamed conversation that all of this request continues; ``None`` in doubt."""
         assert wanted.user is not None
         newest = user.overview(limit=CHAINS)
         ours = [row for row in newest if row.conversation.startswith(UNNAMED)][:MOST_CANDIDATES]
@@ -367,13 +397,44 @@ class ChatMemory:
             if how is not None:
                 likely.setdefault(how, []).append(name)
         surest = likely[min(likely)] if likely else []
-        if len(surest) == 1:
-            return surest[0]
-        older = (
-            "" if wanted.history == "store" else digest_of(before)
-        )  # so that the next request, which shows it too, is known again
-        named = f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
-        return f"{named}-{older}" if older else named
+        return surest[0] if len(surest) == 1 else None
+
+    def _takes_in(
+        self, user: User, wanted: MemoryOptions, whose: Mapping[str, Any], name: str | None, before: Sequence[Message]
+    ) -> bool:
+        """
+        Whether the history that a request shows is stored, as it was said before this memory saw the conversation.
+
+        Not by itself when some of it may be what the user erased, said during a pause, or did not want stored, nor when
+        another conversation begins as it does, which it may be a copy or a branch of.
+        """
+        assert wanted.user is not None
+        asked = next((index for index, message in enumerate(before) if message.role == "user"), None)
+        if asked is None or NEW in wanted.history:
+            return False
+        if name and self._memory.conversation(name, user=wanted.user, **whose).state() is not None:
+            return False
+        if STORE in wanted.history:
+            return True
+        newest = user.overview(limit=CHAINS)
+        others = [row.conversation for row in newest if name or row.conversation.startswith(UNNAMED)]
+        withheld = self._memory._engine.store.read(user._scope, is_withheld)
+        if withheld or len(others) >= (CHAINS if name else MOST_CANDIDATES):
+            return False
+        opening = before[asked : asked + (2 if name else 1)]
+        for one in others:
+            chat = self._memory.conversation(one, user=wanted.user, **whose)
+            said = chat.load(limit=LOOKED_BACK) if name else chat.load(last=LONGEST, abandoned=True)
+            if any(_agree(opening, said[at : at + len(opening)], self._same) for at in range(len(said))):
+                return False
+        return True
+
+    def keep_apart(self, name: str, grant: Grant) -> None:
+        """Note that a user says something that is not to be stored, so that no history brings it in later."""
+        user = self._memory.user(name, org=grant.org, bot=grant.bot)
+        engine, scope = self._memory._engine, user._scope
+        if not engine.store.read(scope, is_withheld):
+            engine.store.write(scope, lambda view: note_withheld(view, engine.now_ms()))
 
     def _shown_from(self, chat: Conversation, before: Sequence[Message], tail: Sequence[Message]) -> int:
         """Return the number of the first message that the client shows; 1 when that is unknown."""
@@ -444,41 +505,20 @@ def _counted(context: Context) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count} | {"tokens": context.tokens}
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """The layered strategy for a client that shows everything from message *shown_from* on by itself."""
+def _new_name(shown: Sequence[Message]) -> str:
+    """Name a conversation; *shown* is a history that is not stored, by which the next request, showing it too, is known."""
+    named = f"{UNNAMED}{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    return f"{named}-{digest_of(shown)}" if shown else named
 
-    shown_from: int
 
-    @property
-    def name(self) -> str:
-        """See `Strategy.name`."""
-        return "beside"
+class Beside(Until):
+    """The layered strategy for a client that shows everything from message *stop* on by itself, the question too."""
 
-    @property
-    def memory_role(self) -> Literal["user", "system", "developer"]:
-        """See `Strategy.memory_role`."""
-        return LAYERED.memory_role
-
-    @property
-    def recalls(self) -> bool:
-        """See `Strategy.recalls`."""
-        return True
-
-    def first_wanted(self, summaries: Sequence[Summary], total: int, recent_messages: int, budget_tokens: int) -> int:
-        """See `Strategy.first_wanted`."""
-        before = [summary for summary in summaries if summary.end_seq < self.shown_from]
-        return LAYERED.first_wanted(before, min(total, self.shown_from - 1), recent_messages, budget_tokens)
-
-    def wanted_summaries(self, summaries: Sequence[Summary], recent_messages: int) -> Sequence[Summary]:
-        """See `Strategy.wanted_summaries`."""
-        before = [summary for summary in summaries if summary.end_seq < self.shown_from]
-        return LAYERED.wanted_summaries(before, recent_messages)
+    __slots__ = ()
 
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
-        earlier = replace(material.until(self.shown_from), query=None, searched=False)
-        return LAYERED.lay_out(earlier, room, recent_messages, meter)
+        return super().lay_out(replace(material, query=None, searched=False), room, recent_messages, meter)
 
 
 LOOKED_BACK = 8  # messages before the new ones that are compared

@@ -268,7 +268,7 @@ def _is_reference(item: _Fields) -> bool:
 
 
 class Owners:
-    """Whose the responses, conversations, and items are that passed here."""
+    """Remember which user each response, conversation, and item that passed here belongs to."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory

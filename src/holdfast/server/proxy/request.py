@@ -155,6 +155,7 @@ def _after_space(text: str, at: int) -> int:
     return at if found is None else found.end()
 
 
+STORE, NEW = "store", "new"  # a history from before this memory is stored whatever it is, or not at all
 _OFF = frozenset(("off", "no", "false", "0", "none"))
 
 
@@ -165,8 +166,8 @@ class MemoryOptions:
 
     ``follows`` is the reply that the request goes on from, ``rating`` what the user thought of the last one.
     ``held``: the model's server holds the history, and the request shows what is new.  ``history``: ``whole`` when the
-    client shows everything, ``store`` when a history from before the memory shall be taken in.  ``request`` is the
-    idempotency key, hashed.
+    client shows everything, ``store`` when a history from before the memory shall be taken in whatever it is, ``new`` when it
+    shall not.  ``request`` is the idempotency key, hashed.
     """
 
     user: str | None
@@ -176,7 +177,7 @@ class MemoryOptions:
     rating: float | None = None
     follows: str | None = None
     held: bool = False
-    history: str = ""
+    history: frozenset[str] = frozenset()
     request: str = ""
 
     @property
@@ -214,10 +215,15 @@ def memory_options(
         recall=not neither and not _is_off(named_by_header(headers, "recall")),
         rating=None if neither else _rating(named_by_header(headers, "rating") or ""),
         follows=_first_name((follows,)) if shape is RESPONSES else None,
-        history=(named_by_header(headers, "history") or ("whole" if host and host.whole else "")).strip().lower(),
+        history=_history_shown(named_by_header(headers, "history") or "", host),
         request=sha256(key.encode()).hexdigest()[:16] if (key := headers.get("idempotency-key")) else "",
         held=shape is RESPONSES and _first_name((conversation, follows)) is not None,
     )
+
+
+def _history_shown(given: str, host: Host | None) -> frozenset[str]:
+    """Return the words of a header about the history, and ``whole`` for a program that always shows all of it."""
+    return frozenset(given.lower().replace(",", " ").split()) | ({"whole"} if host and host.whole else frozenset())
 
 
 def _rating(given: str) -> float | None:

@@ -268,6 +268,9 @@ class Proxy:
             turn.reason = "unreadable"
         elif asked.user is None or not (asked.store or asked.recall):
             turn.reason = "no-user" if asked.user is None else "not-wanted"
+            if asked.user is not None:
+                apart = partial(self._turns.keep_apart, asked.user, grant)
+                await self._safely(ProxiedChat("off", "not-wanted"), apart)
         elif task:
             turn.reason = f"auxiliary; task={task}"
         else:

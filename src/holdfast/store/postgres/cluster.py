@@ -26,7 +26,7 @@ from .schema import BOOK, let_settings_travel, migrations
 SHARDS = 32
 """What Citus itself cuts a table into."""
 FIRST = "user_state"
-ALONE = {"allowance": "org", "erasure": "id", "ledger_key": "one", "rate_limit": "id"}
+ALONE = {"allowance": "org", "erasure": "id", "ledger_key": "one", "rate_limit": "id", "call_time": "call"}
 _EVERYWHERE = "SELECT create_reference_table({place})"
 _BESIDE = "SELECT create_distributed_table({place}, {by}, colocate_with => {first})"
 _ALONE = "SELECT create_distributed_table({place}, {by}, colocate_with => 'none', shard_count => {shards})"

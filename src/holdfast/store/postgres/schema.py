@@ -3,8 +3,8 @@ The schema on PostgreSQL, and the role of the applications.
 
 The migrations are SQLite's, with the words that differ replaced.  Types become their 64-bit kin, text is compared by
 code points, and every table of an org's rows gets row level security: a session sees the rows of the org it named, and
-without one none.  The tables without an org name no user: the ledger of erasures, which only grows, and the rates of
-model calls.
+without one none.  The tables without an org name no user: the ledger of erasures, which only grows, the rates of
+model calls, and how long calls took.
 
 The role that runs `initialize` owns the tables.  The role of the applications owns nothing, is bound by row level
 security, and cannot change the schema.
@@ -34,7 +34,8 @@ from .driver import Connection, connect, translated
 OLDEST = 15
 """The oldest PostgreSQL that will do: views have had ``security_invoker`` since."""
 BOOK = "holdfast_migration"
-RATES = "rate_limit"
+COUNTERS = ("rate_limit", "call_time")
+"""Tables without an org that applications change."""
 _MAKE_BOOK = f'CREATE TABLE IF NOT EXISTS {BOOK} (name text COLLATE "C" PRIMARY KEY, applied_at bigint NOT NULL)'
 _NOTE = f"INSERT INTO {BOOK} (name, applied_at) VALUES (%s, %s)"
 _LOCK = 0x686F6C64  # "hold": one process at a time brings a database up to date
@@ -231,7 +232,7 @@ def _granted(connection: Connection, role: str) -> None:
     connection.execute(SQL("GRANT USAGE ON SCHEMA {} TO {}").format(Identifier(schema), who))
     for name, kind, guarded in connection.execute(_TABLES, (Identifier(schema).as_string(),)).fetchall():
         rights = "SELECT" if kind == "v" or name == BOOK else "SELECT, INSERT"
-        if guarded or name == RATES:
+        if guarded or name in COUNTERS:
             rights += ", UPDATE, DELETE"  # the ledger of erasures, which no policy guards either, only grows
         place = Identifier(schema, name)
         connection.execute(SQL(f"GRANT {rights} ON {{}} TO {{}}").format(place, who))

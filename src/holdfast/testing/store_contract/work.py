@@ -382,7 +382,7 @@ class EventsContract:
         assert kinds_and_refs(store, after=before) == [("fact.forgotten", row.fact.id)]
 
     def test_a_fact_that_begins_and_ends_in_one_write_is_told_of_twice(self, store: Store) -> None:
-        """As in an import; one that is forgotten there is told of once."""
+        """Check the order of both changes, as in an import; a fact that is forgotten there is reported once."""
 
         def learn_and_end(view: WriteView) -> FactRow:
             row = learn(view, value="Faro")
@@ -693,6 +693,15 @@ class ModelsContract:
         assert (store.rate("k1"), store.rate("k2")) == (second, RateRow("k2"))
         assert store.save_rate(replace(first, id="k2"), idle_before=2**51)
         assert store.rate("k1") == RateRow("k1")
+
+    def test_how_long_calls_took_is_added_up_and_forgotten_by_hour(self, store: Store) -> None:
+        assert store.call_times("search", 0) == []
+        store.add_call_times({("search", 7, -3): 2, ("search", 8, 1): 1, ("context", 7, 0): 5}, before_hour=0)
+        store.add_call_times({("search", 8, 1): 10}, before_hour=8)
+
+        assert sorted(store.call_times("search", 0)) == [(8, 1, 11)]
+        assert store.call_times("context", 0) == [(7, 0, 5)]
+        assert store.call_times("context", 8) == []
 
     def test_only_jobs_that_were_told_to_wait_are_released(self, store: Store) -> None:
         for scope, reason in ((ANA, "waiting: budget"), (BO, "model timed out"), (CY, "waiting: budget")):

@@ -49,7 +49,7 @@ async function refused(answer) {
 function reason(answer, text) {
   const page = new DOMParser().parseFromString(text, "text/html");
   const words = [...page.querySelectorAll(".entrance h1, .entrance p:not(.status-number, .actions)")];
-  return words.map((e) => e.textContent.trim()).join(" ") || `Refused (${answer.status}).`;
+  return words.map((e) => e.textContent.trim()).join(" ") || say("refused", "Refused ({status}).", { status: answer.status });
 }
 
 function lock(form, on) {
@@ -182,9 +182,9 @@ document.addEventListener("click", async (event) => {
   if (!button) return;
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
-    notice("Copied.");
+    notice(say("copied", "Copied."));
   } catch {
-    notice("This browser does not let a page copy. Select the text and copy it by hand.", "warn");
+    notice(say("no_copy", "This browser does not let a page copy. Select the text and copy it by hand."), "warn");
   }
 });
 
@@ -238,4 +238,14 @@ document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.more[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }
+});
+
+// The lab's threshold: rows below it are hidden while it is moved; Ask keeps it.
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-least]")) return;
+  const least = Number(event.target.value);
+  document.getElementById("least-now").textContent = least.toLocaleString(document.documentElement.lang, { minimumFractionDigits: 2, maximumFractionDigits: 2, numberingSystem: "latn" });
+  for (const row of document.querySelectorAll("[data-relevance]")) row.hidden = Number(row.dataset.relevance) < least;
+  const count = document.querySelector("#ranked [data-count]");
+  if (count) count.textContent = document.querySelectorAll("[data-relevance]:not([hidden])").length;
 });

@@ -61,6 +61,8 @@ document.addEventListener("keydown", (event) => {
     search.select();
   } else if (event.key === "j" || event.key === "k") {
     step(event.key === "j" ? 1 : -1);
+  } else if (event.key === "u") {
+    document.querySelector("#said form:has([name=do][value=undo]) button")?.focus(); // Enter undoes
   } else if (event.key === "?") {
     help?.showModal();
   }

@@ -30,7 +30,7 @@ function connected(yes) {
   banner.hidden = yes;
   if (!yes) {
     const at = new Date(heard).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-    banner.querySelector("span").textContent = document.body.dataset.words ? `${say("lost")} (${at})` : `Not connected. Last update at ${at}; trying to reconnect.`;
+    banner.querySelector("span").textContent = say("offline", "Not connected. Last update at {time}; trying to reconnect.", { time: at });
     if (was) announce(say("lost", "Connection lost"));
   } else if (!was) {
     announce(say("again", "Connected again"));
@@ -43,7 +43,7 @@ let wasBusy = false;
 function watch() {
   clearTimeout(watched);
   const busy = [...document.querySelectorAll("section[data-poll]")];
-  if (busy.length) watched = setTimeout(() => want(busy), 1500);
+  if (busy.length) watched = setTimeout(() => want(busy), wasBusy ? 1500 : 300); // most are there soon
   else if (wasBusy) everything();
   wasBusy = busy.length > 0;
 }
@@ -57,7 +57,7 @@ async function fetchDue() {
     const changed = await refresh(ids);
     heard = Date.now();
     connected(true);
-    for (const section of changed) announce(`${titleOf(section)} changed`);
+    for (const section of changed) announce(say("section", "{title} changed", { title: titleOf(section) }));
     watch();
   } catch (error) {
     if (error.name === "AbortError") {
@@ -118,7 +118,7 @@ function agree() {
   for (const time of document.querySelectorAll("time[data-ago]")) {
     const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
     const span = SPANS.find(([, each]) => seconds >= each);
-    if (span && seconds < 30 * 86400) time.textContent = `${Math.floor(seconds / span[1])} ${span[0]} ago`;
+    if (span && seconds < 30 * 86400) time.textContent = say(span[0], `{count} ${span[0]} ago`, { count: Math.floor(seconds / span[1]) });
   }
 }
 setInterval(agree, 30000);

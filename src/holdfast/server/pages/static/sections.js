@@ -185,4 +185,5 @@ export async function refresh(ids) {
 
 // What scripts say is in the language of the page, where the page brings the words.
 const spoken = JSON.parse(document.body.dataset.words || "{}");
-export const say = (name, usual) => spoken[name] || usual;
+export const say = (name, usual, values = {}) =>
+  Object.entries(values).reduce((words, [hole, value]) => words.replace(`{${hole}}`, () => value), spoken[name] || usual);

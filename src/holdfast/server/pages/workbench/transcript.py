@@ -11,6 +11,7 @@ from ....conversation import Conversation
 from ....reports import Rebuilt
 from ....text import dataclass
 from ....types import Fact, Message, Summary
+from ..texts import mark, plural_of
 
 MAX_DIFF_WORDS = 4_000  # that are compared one by one
 CellState = Literal["fresh", "stale", "waiting", "failed", "none"]
@@ -401,14 +402,14 @@ def _words(
     """Yield what the drawing shows, in words."""
     stale, meta = sum(one.stale for one in summaries), len(summaries) - len(chunks)
     waiting = sum(end - begin + 1 for begin, end in _gaps(chunks, messages))
-    for number, one, many in (
-        (messages, "message", "messages"),
-        (len(chunks), "chunk summary", "chunk summaries"),
-        (meta, "meta summary", "meta summaries"),
-        (stale, "summary out of date", "summaries out of date"),
-        (waiting, "message not summarized yet", "messages not summarized yet"),
-        (facts, "fact learned", "facts learned"),
-        (rebuilds, "rebuild", "rebuilds"),
+    for number, words in (
+        (messages, mark("{count} message | {count} messages")),
+        (len(chunks), mark("{count} chunk summary | {count} chunk summaries")),
+        (meta, mark("{count} meta summary | {count} meta summaries")),
+        (stale, mark("{count} summary out of date | {count} summaries out of date")),
+        (waiting, mark("{count} message not summarized yet | {count} messages not summarized yet")),
+        (facts, mark("{count} fact learned | {count} facts learned")),
+        (rebuilds, mark("{count} rebuild | {count} rebuilds")),
     ):
         if number:
-            yield f"{number:,} {one if number == 1 else many}"
+            yield plural_of(words, number)

@@ -101,7 +101,8 @@ SELECT CAST(pg_current_snapshot() AS text);
 
 -- name: activity
 -- Events by org, bot, day since 1970 and kind: how many, and of how many users.  One event may add several messages ("7-8"); facts
--- entered by hand are no messages.  A null org, bot or user_id means all.
+-- entered by hand are no messages.  The context of a reply counts by whether its stable part was that of the reply before it in the
+-- conversation.  A null org, bot or user_id means all.
 SELECT org, bot, at / 86400000, kind,
        SUM(CASE WHEN kind = 'message.added' AND strpos(ref, '-') > 0
                 THEN CAST(substr(ref, strpos(ref, '-') + 1) AS integer) - CAST(substr(ref, 1, strpos(ref, '-') - 1) AS integer) + 1
@@ -113,7 +114,28 @@ SELECT org, bot, at / 86400000, kind,
    AND (CAST(:bot AS text) IS NULL OR bot = :bot)
    AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
  GROUP BY 1, 2, 3, 4
+ UNION ALL
+SELECT org, bot, at / 86400000, CASE WHEN prefix = prior THEN 'context.reused' ELSE 'context.changed' END,
+       COUNT(*), COUNT(DISTINCT user_id)
+  FROM (SELECT org, user_id, bot, at, prefix,
+               LAG(prefix) OVER (PARTITION BY org, user_id, bot, subject, conversation, strategy ORDER BY seq) AS prior
+          FROM context_stats
+         WHERE at < :until_ms
+           AND (CAST(:org AS text) IS NULL OR org = :org)
+           AND (CAST(:bot AS text) IS NULL OR bot = :bot)
+           AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)) sent
+ WHERE at >= :since_ms AND prior IS NOT NULL
+ GROUP BY 1, 2, 3, 4
  ORDER BY 1, 2, 3, 4;
+
+-- name: users_matching
+-- Whose org, name or bot holds the words; :lowered is in small letters.  This reads the key of every user, and no more.
+SELECT org, user_id, bot
+  FROM user_state
+ WHERE (org, user_id, bot) > (:org, :user_id, :bot)
+   AND (strpos(lower(org || ' ' || user_id || ' ' || bot), :lowered) > 0 OR strpos(org || ' ' || user_id || ' ' || bot, :exact) > 0)
+ ORDER BY org, user_id, bot
+ LIMIT :limit;
 
 -- name: facts_containing
 -- Active facts that hold each of a JSON list of words (in small letters, as given), of the users of one range of keys.
@@ -122,7 +144,7 @@ SELECT org, user_id, bot, id
  WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
    AND valid_to IS NULL
    AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(CAST(:each AS jsonb)) w (value)
-                    WHERE replace(lower(text), w.value ->> 0, '') = lower(text)
-                      AND replace(text, w.value ->> 1, '') = text)
+                    WHERE strpos(lower(text), w.value ->> 0) = 0
+                      AND strpos(text, w.value ->> 1) = 0)
  ORDER BY org, user_id, bot, subject, id
  LIMIT :limit;

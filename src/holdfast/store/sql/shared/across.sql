@@ -71,15 +71,19 @@ SELECT org, user_id, bot
  ORDER BY org, user_id, bot
  LIMIT :limit;
 
--- name: users_matching
--- Whose org, name or bot holds the words; :lowered is in small letters.  This reads the key of every user, and no more.
+-- name: users_sorted
+-- By their newest message or their conversations.  This reads a row of every conversation.
 SELECT org, user_id, bot
-  FROM user_state
- WHERE (org, user_id, bot) > (:org, :user_id, :bot)
-   AND (replace(lower(org || ' ' || user_id || ' ' || bot), :lowered, '') <> lower(org || ' ' || user_id || ' ' || bot)
+  FROM conversation
+ WHERE conversation <> :by_hand
+   AND (CAST(:org AS text) IS NULL OR org = :org)
+   AND (CAST(:exact AS text) = ''
+        OR replace(lower(org || ' ' || user_id || ' ' || bot), :lowered, '') <> lower(org || ' ' || user_id || ' ' || bot)
         OR replace(org || ' ' || user_id || ' ' || bot, :exact, '') <> org || ' ' || user_id || ' ' || bot)
- ORDER BY org, user_id, bot
- LIMIT :limit;
+ GROUP BY org, user_id, bot
+ ORDER BY CASE CAST(:sort AS text) WHEN 'newest' THEN -max(last_at) WHEN 'oldest' THEN max(last_at) ELSE -count(*) END,
+          org, user_id, bot
+ LIMIT :limit OFFSET :skip;
 
 -- name: conversations_containing
 -- Conversations whose names hold the words, of the users of one range of keys.
@@ -186,10 +190,10 @@ SELECT org, user_id, bot, id
  LIMIT :limit;
 
 -- name: newest_events
--- Of all users, of one kind, or of every kind but those of jobs where :kind is null.  Facts entered by hand are no messages.
+-- Of all users, of one kind, or of every change but those of jobs where :kind is null.  Facts entered by hand are no messages.
 SELECT number, at, kind, actor, org, user_id, bot, subject, conversation, ref
   FROM event
  WHERE at >= :since_ms AND user_id <> '' AND NOT (kind = 'message.added' AND conversation = :by_hand)
-   AND (kind = :kind OR (CAST(:kind AS text) IS NULL AND substr(kind, 1, 4) <> 'job.'))
+   AND (kind = :kind OR (CAST(:kind AS text) IS NULL AND substr(kind, 1, 4) <> 'job.' AND kind <> 'memory.read'))
  ORDER BY at DESC, org, user_id, bot, number DESC
  LIMIT :limit;

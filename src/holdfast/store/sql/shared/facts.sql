@@ -169,13 +169,6 @@ SELECT subject, id, strength, stated_at, last_used_at, uses, recorded_at
   FROM fact
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id;
 
--- name: children_of_message
--- What rests on one message.  It is not joined with the facts: databases would look at all of them for each message.
-SELECT subject, conversation, start_seq, child_kind, child
-  FROM derivation
- WHERE org = :org AND user_id = :user_id AND bot = :bot AND source_kind = 'message'
-   AND subject = :subject AND conversation = :conversation AND start_seq = :seq;
-
 -- name: subject_of_fact
 SELECT id, subject
   FROM fact
@@ -196,13 +189,14 @@ SELECT e.home, e.conversation, e.seq, f.id, e.quote
  ORDER BY e.start;
 
 -- name: past_facts_in
--- Past facts that rest on messages of one conversation, up to one of them.
+-- Past facts that rest on messages of one conversation, up to one of them. SQLite joins in the written order here: it read
+-- all facts of the user for each message otherwise.
 SELECT DISTINCT d.start_seq, f.id, f.kind, f.key, f.value, f.text
-  FROM derivation d
-  JOIN fact f ON f.org = d.org AND f.user_id = d.user_id AND f.bot = d.bot AND f.id = d.child
- WHERE d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.source_kind = 'message'
-   AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq <= :end_seq
-   AND d.child_kind = 'fact' AND f.valid_to IS NOT NULL
+  FROM fact f
+  CROSS JOIN derivation d
+ WHERE f.org = :org AND f.user_id = :user_id AND f.bot = :bot AND f.valid_to IS NOT NULL
+   AND d.org = :org AND d.user_id = :user_id AND d.bot = :bot AND d.child_kind = 'fact' AND d.child = f.id
+   AND d.source_kind = 'message' AND d.subject = :subject AND d.conversation = :conversation AND d.start_seq <= :end_seq
  ORDER BY d.start_seq, f.id;
 
 -- name: past_facts_about

@@ -68,6 +68,14 @@ DELETE FROM job
  WHERE org = :org AND user_id = :user_id AND bot = :bot AND id = :id AND state = 'running' AND fence = :fence
 RETURNING id;
 
+-- name: remove_waiting_job
+-- What it was for has been done beside it.
+DELETE FROM job
+ WHERE org = :org AND user_id = :user_id AND bot = :bot
+   AND kind = :kind AND subject = :subject AND conversation = :conversation AND key = :key
+   AND state = 'ready' AND attempt = 0
+RETURNING id;
+
 -- name: restart_job
 UPDATE job
    SET state = 'ready', attempt = 0, run_at = :run_at, reason = ''

@@ -13,6 +13,9 @@ SELECT id, place, kind, seq, fact, spans, at
   FROM erasure
  ORDER BY id;
 
+-- name: is_in_ledger
+SELECT 1 FROM erasure WHERE id = :id;
+
 -- name: add_erasure
 INSERT INTO erasure (id, place, kind, seq, fact, spans, at)
 VALUES (:id, :place, :kind, :seq, :fact, :spans, :at)

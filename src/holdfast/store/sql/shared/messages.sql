@@ -9,11 +9,18 @@ SELECT seq, role, name, content, at, tokens, meta
  ORDER BY seq
  LIMIT :limit;
 
--- name: turn_at
-SELECT subject, conversation, session, seq, role, name, content, at, tokens, meta
-  FROM message
- WHERE org = :org AND user_id = :user_id AND bot = :bot
-   AND subject = :subject AND conversation = :conversation AND seq = :seq AND role NOT IN ('erased', 'abandoned');
+-- name: names_at_start
+-- Who speaks in the first messages, by their first one; names are rare, so that hardly a row leaves the database.
+SELECT name, MIN(seq)
+  FROM (SELECT seq, role, name
+          FROM message
+         WHERE org = :org AND user_id = :user_id AND bot = :bot AND subject = :subject AND conversation = :conversation
+           AND role NOT IN ('erased', 'abandoned')
+         ORDER BY seq
+         LIMIT :limit) AS first
+ WHERE role = 'user' AND name <> ''
+ GROUP BY name
+ ORDER BY 2;
 
 -- name: add_message
 INSERT INTO message
@@ -21,10 +28,3 @@ INSERT INTO message
         seq, role, name, content, at, tokens, session, doc, meta, recorded_at)
 VALUES (:org, :user_id, :bot, :subject, :conversation,
         :seq, :role, :name, :content, :at, :tokens, :session, :doc, :meta, :recorded_at);
-
--- name: message_text
--- The document's number comes back with its text.
-SELECT CAST(:doc AS integer), content
-  FROM message
- WHERE org = :org AND user_id = :user_id AND bot = :bot
-   AND subject = :subject AND conversation = :conversation AND seq = :seq;

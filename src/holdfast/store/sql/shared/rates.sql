@@ -1,4 +1,4 @@
--- How often the keys of providers are used: digests and times, of all users together.
+-- How often the keys of providers are used, and how long calls took: digests, times and counts, of all users together.
 
 -- name: rate
 SELECT id, version, requests_at, tokens_at, booked_until, closed_until FROM rate_limit WHERE id = :id;
@@ -23,3 +23,15 @@ RETURNING id;
 -- Delete keys that have not been used for long.
 DELETE FROM rate_limit
  WHERE requests_at < :before AND closed_until < :before;
+
+-- name: call_times
+SELECT hour, step, calls FROM call_time WHERE call = :call AND hour >= :hour;
+
+-- name: add_call_time
+INSERT INTO call_time (call, hour, step, calls)
+VALUES (:call, :hour, :step, :calls)
+ON CONFLICT (call, hour, step) DO UPDATE
+   SET calls = call_time.calls + excluded.calls;
+
+-- name: remove_call_times
+DELETE FROM call_time WHERE call = :call AND hour < :before;

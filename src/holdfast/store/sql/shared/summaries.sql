@@ -12,6 +12,15 @@ SELECT id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions
  ORDER BY start_seq, level, version, id
  LIMIT :limit;
 
+-- name: stale_summaries
+-- A null subject or conversation means all of them.
+SELECT subject, conversation, COUNT(*)
+  FROM summary
+ WHERE org = :org AND user_id = :user_id AND bot = :bot AND live = 1 AND stale = 1
+   AND (CAST(:subject AS text) IS NULL OR subject = :subject)
+   AND (CAST(:conversation AS text) IS NULL OR conversation = :conversation)
+ GROUP BY subject, conversation;
+
 -- name: newest_summaries
 -- Of the subject's other conversations: what no higher summary replaces, newest first.
 SELECT conversation, id, level, start_seq, end_seq, exchanges, text, themes, concerns, actions, block, version,

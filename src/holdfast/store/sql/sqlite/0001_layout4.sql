@@ -386,7 +386,7 @@ CREATE TABLE prompt (                      -- a user's own instructions to a mod
     version       integer NOT NULL,        -- the highest is used
     text          text    NOT NULL,        -- '': back to the prompt of the library
     since         integer NOT NULL,
-    draft         integer NOT NULL,        -- 1: saved to be tried, not used
+    draft         integer NOT NULL,        -- 1: saved to be tried, not used; 100 + n: used for n of 100 users
     PRIMARY KEY (org, user_id, bot, name, version)
 ) STRICT, WITHOUT ROWID;
 
@@ -502,7 +502,7 @@ CREATE TABLE ledger_key (
 CREATE TABLE erasure (
     id            text    NOT NULL PRIMARY KEY,-- sorts by time
     place         text    NOT NULL,        -- HMAC-SHA256 of the names
-    kind          text    NOT NULL,        -- user, subject, conversation, message, words, fact
+    kind          text    NOT NULL,        -- user, subject, conversation, message, words, fact, withheld
     seq           integer NOT NULL,        -- number of the message, or 0
     fact          text    NOT NULL,        -- id of the fact, or ''
     spans         text    NOT NULL,        -- the blanked character ranges: [[start, end], ...]

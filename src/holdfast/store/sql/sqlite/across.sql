@@ -108,12 +108,14 @@ SELECT 1 FROM (SELECT 1 FROM message WHERE instr(content, :words) > 0 OR instr(m
  UNION ALL SELECT 1 FROM user_state WHERE instr(user_id, :words) > 0
  UNION ALL SELECT 1 FROM consent WHERE instr(user_id, :words) > 0
  UNION ALL SELECT 1 FROM event WHERE instr(user_id, :words) > 0 OR instr(subject, :words) > 0 OR instr(conversation, :words) > 0 OR instr(ref, :words) > 0
+ UNION ALL SELECT 1 FROM call_time WHERE instr(call, :words) > 0
  UNION ALL SELECT 1 FROM sqlite_schema WHERE instr(sql, :words) > 0)
  LIMIT 1;
 
 -- name: activity
 -- Events by org, bot, day since 1970 and kind: how many, and of how many users.  One event may add several messages ("7-8"); facts
--- entered by hand are no messages.  A null org, bot or user_id means all.
+-- entered by hand are no messages.  The context of a reply counts by whether its stable part was that of the reply before it in the
+-- conversation.  A null org, bot or user_id means all.
 SELECT org, bot, at / 86400000, kind,
        SUM(CASE WHEN kind = 'message.added' AND instr(ref, '-') > 0
                 THEN CAST(substr(ref, instr(ref, '-') + 1) AS integer) - CAST(substr(ref, 1, instr(ref, '-') - 1) AS integer) + 1
@@ -125,7 +127,28 @@ SELECT org, bot, at / 86400000, kind,
    AND (CAST(:bot AS text) IS NULL OR bot = :bot)
    AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)
  GROUP BY 1, 2, 3, 4
+ UNION ALL
+SELECT org, bot, at / 86400000, CASE WHEN prefix = prior THEN 'context.reused' ELSE 'context.changed' END,
+       COUNT(*), COUNT(DISTINCT user_id)
+  FROM (SELECT org, user_id, bot, at, prefix,
+               LAG(prefix) OVER (PARTITION BY org, user_id, bot, subject, conversation, strategy ORDER BY seq) AS prior
+          FROM context_stats
+         WHERE at < :until_ms
+           AND (CAST(:org AS text) IS NULL OR org = :org)
+           AND (CAST(:bot AS text) IS NULL OR bot = :bot)
+           AND (CAST(:user_id AS text) IS NULL OR user_id = :user_id)) sent
+ WHERE at >= :since_ms AND prior IS NOT NULL
+ GROUP BY 1, 2, 3, 4
  ORDER BY 1, 2, 3, 4;
+
+-- name: users_matching
+-- Whose org, name or bot holds the words; :lowered is in small letters.  This reads the key of every user, and no more.
+SELECT org, user_id, bot
+  FROM user_state
+ WHERE (org, user_id, bot) > (:org, :user_id, :bot)
+   AND (instr(lower(org || ' ' || user_id || ' ' || bot), :lowered) > 0 OR instr(org || ' ' || user_id || ' ' || bot, :exact) > 0)
+ ORDER BY org, user_id, bot
+ LIMIT :limit;
 
 -- name: facts_containing
 -- Active facts that hold each of a JSON list of words (in small letters, as given), of the users of one range of keys.
@@ -134,7 +157,7 @@ SELECT org, user_id, bot, id
  WHERE (org, user_id, bot) > (:org, :user_id, :bot) AND (org, user_id, bot) <= (:last_org, :last_user, :last_bot)
    AND valid_to IS NULL
    AND NOT EXISTS (SELECT 1 FROM json_each(:each) w
-                    WHERE replace(lower(text), json_extract(w.value, '$[0]'), '') = lower(text)
-                      AND replace(text, json_extract(w.value, '$[1]'), '') = text)
+                    WHERE instr(lower(text), json_extract(w.value, '$[0]')) = 0
+                      AND instr(text, json_extract(w.value, '$[1]')) = 0)
  ORDER BY org, user_id, bot, subject, id
  LIMIT :limit;

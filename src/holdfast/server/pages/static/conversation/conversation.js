@@ -1,5 +1,5 @@
 // The page of one conversation: arrow keys over the coverage, and choosing a chunk without a reload.
-import { act, announce, notice, put } from "./sections.js";
+import { act, announce, notice, put, say } from "./sections.js";
 
 let shown = location.search;
 let left = ""; // the block that Escape goes back to
@@ -120,10 +120,9 @@ export async function jump(seq, { focus }) {
 // The messages of the chosen chunk stand out in the transcript.
 function light() {
   const chosen = document.querySelector(".strip .chunk[aria-current]");
-  const range = /messages? (\d+)(?: to (\d+))?/.exec(chosen?.title ?? "");
   for (const line of document.querySelectorAll(".said")) {
     const seq = Number(line.dataset.seq);
-    line.classList.toggle("lit", Boolean(range) && seq >= Number(range[1]) && seq <= Number(range[2] ?? range[1]));
+    line.classList.toggle("lit", Boolean(chosen) && seq >= Number(chosen.dataset.first) && seq <= Number(chosen.dataset.last));
   }
 }
 
@@ -148,7 +147,7 @@ document.addEventListener("submit", (event) => {
   if (!id) return;
   event.preventDefault();
   const address = `${location.pathname}?${new URLSearchParams(new FormData(form))}`;
-  go(address, id, id.split(" ")[0]).catch(() => notice("The server could not be reached. Try again.", "bad"));
+  go(address, id, id.split(" ")[0]).catch(() => notice(say("not_reached", "The server could not be reached. Try again."), "bad"));
 });
 
 // Back and forward; a mere jump within the page comes here, too.

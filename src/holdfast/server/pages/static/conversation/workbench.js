@@ -1,6 +1,6 @@
 // The page of one conversation: tabs, the map, and going to a message without a reload.
 import { jump, place } from "./conversation.js";
-import { announce } from "./sections.js";
+import { announce, say } from "./sections.js";
 
 // Tabs.  The parts are whole without scripts; here all but one are hidden.
 const list = document.querySelector("[data-tabs]");
@@ -76,19 +76,58 @@ document.addEventListener("holdfast:show", (event) => {
 
 // The map.  Its slider has the number of a message; dragging tells where one would be, letting go goes there.
 const slider = () => document.getElementById("map-at");
-const count = (number) => number.toLocaleString("en");
+const count = (number) => number.toLocaleString(document.documentElement.lang, { numberingSystem: "latn" });
 let wanted = 0;
+
+// The map zooms around the message at hand; the slider covers what is shown.
+let zoom = 1;
+
+function frame() {
+  const at = slider();
+  if (!at) return;
+  const all = Number(at.dataset.all);
+  const span = Math.min(all, Math.max(20, Math.ceil(all / zoom)));
+  const start = Math.round(Math.min(Math.max(0, Number(at.value) - span / 2), all - span));
+  at.parentElement.querySelector("svg").setAttribute("viewBox", `${start} 0 ${span} 40`);
+  const seq = at.value;
+  [at.min, at.max] = [start + 1, start + span];
+  at.value = seq;
+  const buttons = document.querySelectorAll("[data-zoom]");
+  for (const button of buttons) {
+    button.hidden = all <= 40;
+    button.disabled = button.dataset.zoom === "out" ? zoom === 1 : span <= 20;
+  }
+}
+
+function move(seq) {
+  const at = slider();
+  [at.min, at.max] = [1, at.dataset.all];
+  at.value = seq;
+  frame();
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-zoom]");
+  if (!button) return;
+  zoom = button.dataset.zoom === "in" ? zoom * 4 : Math.max(1, zoom / 4);
+  frame();
+  const at = slider();
+  const shown = { first: count(Number(at.min)), last: count(Number(at.max)) };
+  announce(zoom === 1 ? say("whole", "The whole conversation") : say("range", "Messages {first} to {last}", shown));
+});
+document.addEventListener("holdfast:section", (event) => event.detail.id === "map" && frame());
 
 function tell(seq) {
   const now = document.getElementById("map-now");
-  if (now) now.textContent = `Message ${count(seq)}`;
+  if (now) now.textContent = say("message", "Message {number}", { number: count(seq) });
 }
 
 function go(seq, focus) {
   clearTimeout(wanted);
   jump(seq, { focus }).then(() => {
+    frame();
     tell(seq);
-    if (!focus) announce(`Message ${count(seq)}`);
+    if (!focus) announce(say("message", "Message {number}", { number: count(seq) }));
   }, () => location.assign(place(seq)));
 }
 
@@ -128,10 +167,11 @@ function follow() {
   const below = document.getElementById("map").getBoundingClientRect().bottom;
   const line = [...document.querySelectorAll("#transcript .said")].find((one) => one.getBoundingClientRect().bottom > below + 8);
   if (!line || line.getBoundingClientRect().top > innerHeight) return;
-  at.value = line.dataset.seq;
+  move(line.dataset.seq);
   tell(Number(line.dataset.seq));
 }
 addEventListener("scroll", () => {
   if (!due) requestAnimationFrame(follow);
   due = true;
 }, { passive: true });
+frame();

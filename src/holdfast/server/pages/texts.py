@@ -1,5 +1,9 @@
 """
-The sentences of ``/me`` and of other pages of users, in the language of the request at hand, and values as people read and type them.
+The sentences of the pages in the language of the request at hand, numbers and times in it, and values as people read and type them.
+
+The page of a user, ``/me``, names its sentences (``facts.since``, in ``texts/me.*.toml``), since apps may reword it.  The pages
+of operators name a sentence by its English text: ``_("Show")`` in a template, `translate` in Python, and `mark` where it is only
+written down.  ``texts/pages.*.toml`` has each in the other languages; one that is missing there stays English.
 
 "2 weeks" stands for 14 days, "$4,800" and "6k" for an amount.  What cannot be understood stays as it was typed, so that the
 registry refuses it with its reason.
@@ -19,6 +23,7 @@ from typing import Any
 from fastapi import Request
 
 from ...digest.slots import read_amount
+from ...jobs.metrics import DEFINITIONS
 from ...reconcile.registry import Registry, as_number, registry
 from ...reports import ErasureReceipt
 from ...text import expression
@@ -26,6 +31,109 @@ from ...text.dates import date_words
 from ...types import Fact
 
 TEXT_FOLDER = Path(__file__).parent / "texts"
+
+
+def mark(text: str) -> str:
+    """Return *text* as it is: a sentence of the catalogs, which `translate` is given when it is shown."""
+    return text
+
+
+# What scripts say on the pages of operators, by the names that they know it by, beside the words of /me.
+SCRIPT_WORDS = {
+    "offline": mark("Not connected. Last update at {time}; trying to reconnect."),
+    "section": mark("{title} changed"),
+    "refused": mark("Refused ({status})."),
+    "copied": mark("Copied."),
+    "no_copy": mark("This browser does not let a page copy. Select the text and copy it by hand."),
+    "not_reached": mark("The server could not be reached. Try again."),
+    "whole": mark("The whole conversation"),
+    "range": mark("Messages {first} to {last}"),
+    "message": mark("Message {number}"),
+    "min": mark("{count} min ago"),
+    "h": mark("{count} h ago"),
+    "d": mark("{count} d ago"),
+    "hour": mark("Hour"),
+    "day": mark("Day"),
+    "dollars": mark("${amount}"),
+}
+# Words of the library that pages show: states, roles, kinds, parts of a context, what was counted, reasons and errors.
+LIBRARY_WORDS = (
+    *(
+        "dead",
+        "overdue",
+        "waiting",
+        "running",
+        "ready",
+        "cancelled",
+        "done",
+        "failed",
+        "interrupted",
+        "refused",
+        "checked",
+    ),
+    *("active", "paused", "opted-out", "replaced", "retracted", "expired", "archived", "merged", "unmerged", "rebuilt"),
+    *(
+        "operator",
+        "app",
+        "user",
+        "subject",
+        "assistant",
+        "system",
+        "tool",
+        "import",
+        "rebuild",
+        "backfill",
+        "consolidate",
+    ),
+    *(
+        "fact",
+        "message",
+        "summary",
+        "facts",
+        "messages",
+        "summaries",
+        "meta",
+        "chunk",
+        "episodes",
+        "vectors",
+        "part",
+        "query",
+    ),
+    *("opening", "character", "earlier", "meta summaries", "chunk summaries", "recalled", "recent"),
+    *(
+        "conversations",
+        "quotes",
+        "edges",
+        "documents",
+        "jobs",
+        "events",
+        "prompts",
+        "rejected",
+        "Append",
+        "Context",
+        "Search",
+    ),
+    *("no longer true", "never true", "no room in the budget", "no room in the budget for their summary"),
+    *("no summary covers them yet", "cut to fit the budget", "contexts hold summaries by themselves"),
+    *(
+        "no data recorded yet",
+        "every message is summarized",
+        "no model was asked",
+        "no user message falls into this time",
+    ),
+    "no reply was stored by the process that made its context",
+    *("There is no such path", "This path has no such method", "A key is needed", "This key opens nothing"),
+    *(
+        "This page may not ask here",
+        "The request cannot be used",
+        "Something broke here",
+        "the log of the server says more",
+    ),
+    *("identity", "communication", "possession"),  # categories that /me calls otherwise: "About you"
+    *DEFINITIONS.values(),
+)
+_DECIMAL_COMMA = ("de", "es")
+_SWAPPED = str.maketrans(",.", ".,")
 
 
 class Texts:
@@ -37,7 +145,10 @@ class Texts:
 
     def script_words(self) -> str:
         """Return what scripts say, as JSON; empty for English, which they speak themselves."""
-        return "" if self.language == "en" else json.dumps(self._texts["script"], ensure_ascii=False)
+        if self.language == "en":
+            return ""
+        further = {name: translate(words) for name, words in SCRIPT_WORDS.items()}
+        return json.dumps({**self._texts["script"], **further}, ensure_ascii=False)
 
     def __call__(self, name: str, /, **values: object) -> str:
         """Return the text *name* (``facts.since``) with its *values*."""
@@ -96,10 +207,9 @@ def load_texts(page: str, language: str | None = None) -> Texts:
     return _texts(page, language or _spoken.get())
 
 
-def speak(request: Request) -> Texts:
+def speak(request: Request) -> None:
     """Answer this request in the language that its user chose, or else in the first of the browser's that is there."""
     _spoken.set(wanted_language(request))
-    return load_texts("me")
 
 
 def wanted_language(request: Request) -> str:
@@ -111,6 +221,53 @@ def wanted_language(request: Request) -> str:
         ranked.append((-float(share[1]) if share else -1.0, number, name.strip().lower().partition("-")[0]))
     offered = [request.cookies.get(LANGUAGE_COOKIE, ""), *(name for share, _, name in sorted(ranked) if share)]
     return next((name for name in offered if name in LANGUAGES), "en")
+
+
+@cache
+def _catalog(language: str) -> dict[str, str]:
+    """Return the sentences of operators' pages by their English text; empty for English."""
+    path = TEXT_FOLDER / f"pages.{language}.toml"
+    return {} if language == "en" else tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def translate(text: str, /, **values: object) -> str:
+    """Return an English sentence of the pages in the language of the request at hand, with its *values*."""
+    said = _catalog(_spoken.get()).get(text, text)
+    return said.format(**values) if values else said
+
+
+def category_words(category: str) -> str:
+    """Return the name of a category of facts, as operators read it."""
+    plain = category.replace("_", " ")
+    said = translate(plain)
+    return said if said != plain or _spoken.get() == "en" else load_texts("me").topic(category)
+
+
+def plural(one: str, many: str, count: float, /, **values: object) -> str:
+    """Return the form of a sentence that goes with a number, ``{count}``."""
+    return plural_of(f"{one} | {many}", count, **values)
+
+
+def plural_of(both: str, count: float, /, **values: object) -> str:
+    """Do the same for a sentence that was marked in both forms, ``{count} fact | {count} facts``."""
+    language = _spoken.get()
+    forms = _catalog(language).get(both, both).split(" | ")
+    said = forms[min(_form_of(language, count), len(forms) - 1)]
+    return said.format(count=figures(f"{count:,}"), **values)
+
+
+def _form_of(language: str, count: float) -> int:
+    """Return which form of a plural a number takes: of one and others, in Arabic of none, one, two, few, many and others."""
+    if language != "ar":
+        return int(count != 1)
+    if count in (0, 1, 2):
+        return int(count)
+    return 3 if 3 <= count % 100 <= 10 else 4 if 11 <= count % 100 <= 99 else 5
+
+
+def figures(text: str) -> str:
+    """Return a number that is written as in English, ``1,204.5``, as the language of the request writes it."""
+    return text.translate(_SWAPPED) if _spoken.get() in _DECIMAL_COMMA else text
 
 
 _CURRENCY_KEY = expression(r"max_([a-z]{3})")
@@ -139,21 +296,15 @@ def value_as_held(fact: Fact, typed: str, known: Registry | None = None) -> str:
     """Return a typed value in the unit and the spelling in which the key of *fact* holds it."""
     if fact.kind != "attribute":
         return typed
-    if _CURRENCY_KEY.fullmatch(fact.key):
-        return (read_amount(_plain(typed)) or (typed, ""))[0]
+    if currency := _CURRENCY_KEY.fullmatch(fact.key):
+        amount, named = read_amount(_plain(typed)) or (typed, "")
+        return amount if named in ("", currency[1]) else f"{amount} {named}"
     if _type_of(fact, known or registry()) != "number":
         return typed
     unit = _WITH_UNIT.fullmatch(editable_value(fact))
     bare = unit is not None and typed.strip().isdecimal() and _DAYS_KEY.fullmatch(fact.key)
     said = f"{typed.strip()} {unit[2]}" if unit and bare else typed  # "3" in place of "2 weeks"
     return _as_days(said, fact.key) or _figures(_plain(typed))
-
-
-def another_currency(fact: Fact, typed: str) -> str:
-    """Return the currency of a typed amount, as an ISO code, where it is not the one that the key of *fact* names."""
-    key = _CURRENCY_KEY.fullmatch(fact.key)
-    amount = read_amount(_plain(typed)) if key and fact.kind == "attribute" else None
-    return amount[1].upper() if key and amount and amount[1] not in ("", key[1]) else ""
 
 
 def _type_of(fact: Fact, known: Registry) -> str:
