@@ -70,13 +70,20 @@ def violations(page: Page, *, repeated: bool = True, colors: bool = False) -> li
 
     It is run by the debugger, so the policy of the page stays as strict as it is for everybody.  Where a page was looked at
     whole before, in another size or scheme, one of each kind of element is enough: *repeated* is ``False``.  With *colors*
-    only the rules about colors are asked: another scheme changes nothing else.
+    only the rules about colors are asked: another scheme changes nothing else.  It is looked at from its top, as what
+    scrolls half under a bar that stays is no defect.
     """
     if not page.evaluate("() => typeof window.axe === 'object'"):
         page.evaluate(_axe())
     found: dict[str, Any] = page.evaluate(
-        f"""asked => axe.run({{include: [document], exclude: {"[]" if repeated else f"({REPEATED})()"}}},
-            {{runOnly: asked, resultTypes: ['violations']}})""",
+        f"""async (asked) => {{
+            const at = scrollY;
+            scrollTo({{top: 0, behavior: "instant"}});
+            const found = await axe.run({{include: [document], exclude: {"[]" if repeated else f"({REPEATED})()"}}},
+                {{runOnly: asked, resultTypes: ['violations']}});
+            scrollTo({{top: at, behavior: "instant"}});
+            return found;
+        }}""",
         {"type": "rule", "values": list(OF_COLORS)} if colors else {"type": "tag", "values": list(TAGS)},
     )
     return [

@@ -123,13 +123,13 @@ def test_the_keyboard_is_enough(fresh, visitor):
     someone = visitor(fresh, "operator")
     page = someone.open(TALK)
     page.keyboard.press("Tab")
-    page.wait_for_function("document.activeElement.className === 'skip'")
+    page.wait_for_function("() => document.activeElement.className === 'skip'")
     page.keyboard.press("Enter")
     for _ in range(12):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.classList.contains('chunk')"):
             break
-    focused = "start => (document.activeElement.getAttribute('aria-label') ?? '').startsWith(start)"
+    focused = "(start) => (document.activeElement.getAttribute('aria-label') ?? '').startsWith(start)"
     page.wait_for_function(focused, arg="Level ")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
@@ -146,7 +146,7 @@ def test_the_keyboard_is_enough(fresh, visitor):
     page.keyboard.press("Escape")
     page.wait_for_function(focused, arg="Level 2, summary 1,")  # back at the block
     page.keyboard.press("j")
-    page.wait_for_function("document.activeElement.closest('.said') !== null")
+    page.wait_for_function("() => document.activeElement.closest('.said') !== null")
     page.keyboard.press("?")
     expect(page.locator("#help")).to_be_visible()
     page.keyboard.press("Escape")

@@ -54,6 +54,24 @@ def test_an_answer_about_the_page_as_it_was_does_not_cover_what_was_chosen_since
     assert someone.watch.all == []
 
 
+def test_who_goes_on_while_a_chosen_chunk_is_on_its_way_keeps_the_focus(fresh, visitor):
+    """The chunk is shown when it arrives; the keyboard stays in the search field that was reached meanwhile."""
+    someone = visitor(fresh, "operator")
+    page = someone.open(TALK)
+    waiting: list[Route] = []
+    page.route("**/japan?chunk=*", lambda route: waiting.append(route))
+    page.get_by_role("link", name=re.compile("^Level 1, summary 2,")).press("Enter")
+    until(page, lambda: bool(waiting), what="asking for the chunk")
+    page.keyboard.press("/")
+    page.wait_for_function("() => document.activeElement.matches('[data-search]')")
+    assert len(waiting) == 1, "a module that is loaded by two addresses runs twice"
+    for route in waiting:
+        route.continue_()
+    expect(page.locator("#chunk h2")).to_contain_text("Chunk summary 2")
+    assert page.evaluate("document.activeElement.matches('[data-search]')")
+    assert someone.watch.all == []
+
+
 def test_a_tab_picked_by_hand_stays_although_an_older_answer_comes(fresh, visitor):
     """Choosing a chunk opens its tab; not over the tab that was picked while the answer was on its way."""
     someone = visitor(fresh, "operator")

@@ -64,7 +64,7 @@ class Keys:
 
 def hears(page: Page) -> None:
     """Wait until the scripts of the page listen: modules run before it is complete."""
-    page.wait_for_function("document.readyState === 'complete'")
+    page.wait_for_function("() => document.readyState === 'complete'")
 
 
 def test_five_tasks_of_an_operator(fresh, visitor):

@@ -114,7 +114,7 @@ def test_an_answer_of_fifty_megabytes_is_a_failure_and_no_burden(tmp_path):
         report = world.memory.digest()
 
         assert report.failed == 1
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         assert any("longer answer than allowed" in job.reason for job in world.memory.jobs())
         world.assert_sound()
 

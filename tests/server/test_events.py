@@ -188,7 +188,7 @@ def test_a_stream_ends_at_once_with_its_key_and_with_the_server(served, how):
             served.leave()
         began = time.monotonic()
         assert list(told) == []
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 12  # and not with the next heartbeat
 
 
 def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypatch):
@@ -207,13 +207,13 @@ def test_a_key_that_is_revoked_while_its_stream_begins_ends_it(served, monkeypat
     with stream(served.client(made.key)) as told:
         began = time.monotonic()
         assert list(told) == []
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 12  # and not with the next heartbeat
 
 
 def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypatch):
     """Should the news of a revocation be lost, the stream ends with its next look at the key, whatever else it tells."""
     made, ended = served.memory.admin.keys.create("app"), threading.Event()
-    served.app.state.tail.heartbeat_s = 0.5
+    served.app.state.tail.heartbeat_s = 2
     monkeypatch.setattr(EventFeed, "_end", lambda self, keys: None)
 
     def talk() -> None:
@@ -224,11 +224,11 @@ def test_a_stream_that_is_never_silent_looks_at_its_key_as_well(served, monkeypa
     talking.start()
     try:
         with stream(served.client(made.key)) as told:
-            assert "event" in next(told)
+            assert any("event" in frame for frame in told)
             served.memory.admin.keys.revoke(made.about.id)
             began = time.monotonic()
             assert all(frame != {} for frame in told)  # it was never silent
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 20
     finally:
         ended.set()
         talking.join()

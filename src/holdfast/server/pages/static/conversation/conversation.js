@@ -3,6 +3,7 @@ import { act, announce, notice, put, say } from "./sections.js";
 
 let shown = location.search;
 let left = ""; // the block that Escape goes back to
+let touched = 0; // when a key or the pointer was last pressed
 const strip = () => document.querySelector(".strip");
 
 // The block in the row above or below that lies over the same place.
@@ -56,6 +57,8 @@ document.addEventListener("keydown", (event) => {
   to()?.focus();
 });
 
+for (const kind of ["keydown", "pointerdown"]) addEventListener(kind, (event) => (touched = event.timeStamp), true);
+
 function go(address, ids, focus) {
   return act(() => choose(address, ids, focus));
 }
@@ -77,11 +80,11 @@ async function choose(address, ids, focus) {
   box?.querySelector("details")?.setAttribute("open", "");
   box?.scrollIntoView({ block: "nearest" });
   const heading = box?.querySelector("h2, h3");
-  if (heading) {
+  if (heading && touched <= since) { // who has gone on meanwhile keeps the focus
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
-    left = document.querySelector(".strip .chunk[aria-current]")?.id ?? left;
   }
+  left = document.querySelector(".strip .chunk[aria-current]")?.id ?? left;
   announce(heading?.textContent.trim() ?? "");
 }
 
