@@ -331,7 +331,7 @@ class UseCounter:
 
 class CallTimes:
     """
-    How long calls took, by hour, of all processes that count: numbers alone, which name nobody; from `Admin.call_times`.
+    Times of calls by hour, of all processes that count: numbers alone, without names; from `Admin.call_times`.
 
     A time is kept as its step, and each step is a tenth longer than the one before: a percentile is off by a twentieth
     at most, and an hour has some dozens of numbers however many calls it had.

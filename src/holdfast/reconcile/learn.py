@@ -349,7 +349,7 @@ def _covered(view: WriteView, decision: Decision, registry: Registry) -> list[Fa
 
 
 def _is_told(view: WriteView, believed: _LiveFacts, claim: Claim) -> bool:
-    """Whether facts or episodes that are believed tell all of a claim already."""
+    """Whether facts or episodes that are believed already hold all of a claim."""
     if claim.candidate.kind != "attribute" and _only_repeats_facts(view, believed, claim):
         return True
     if claim.candidate.kind == "statement" and _is_episode(believed, claim.candidate):

@@ -63,7 +63,7 @@ HAPPENED = ("life", "happened")  # an attribute that an episode tells better
 
 
 def told_by_episode(view: WriteView, claim: Claim, believed: Callable[[FactKind], Iterable[FactRow]]) -> bool:
-    """Whether what happened is told in full by a *believed* episode of the same message."""
+    """Whether a *believed* episode of the same message holds all that happened."""
     said = claim.candidate
     if (said.op, said.category, said.key) != ("assert", *HAPPENED):
         return False
@@ -72,7 +72,7 @@ def told_by_episode(view: WriteView, claim: Claim, believed: Callable[[FactKind]
 
 
 def told_happenings(view: WriteView, decision: Decision, claim: Claim) -> list[FactRow]:
-    """Return what happened by the same message, where a new episode tells all of it."""
+    """Return the happenings of the same message that a new episode holds in full."""
     new = decision.add.fact if decision.add is not None else None
     if new is None or new.kind != "episode":
         return []

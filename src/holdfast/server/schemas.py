@@ -219,7 +219,7 @@ class NewFact(Body):
 
 
 class MemorySource(Body):
-    """Where an exported memory comes from; its time is when it was said, unless ``at`` says otherwise."""
+    """The origin of an exported memory; its time is when it was said, unless ``at`` says otherwise."""
 
     model_config = ConfigDict(extra="ignore")
     extractedAt: datetime | None = None

@@ -189,7 +189,7 @@ def _entries() -> Mapping[str, Any]:
 
 @cache
 def _paraphrases() -> tuple[tuple[re.Pattern[str], frozenset[str], frozenset[str], frozenset[str]], ...]:
-    """Return each phrase, or family of phrases of a topic, with what it means, what may stand beside that, and what it denies."""
+    """Return each phrase, or family of phrases of a topic, with its meaning, what may accompany that, and what it denies."""
     found = [
         (one["said"], one["means"], one.get("beside", ""), one.get("denies", "")) for one in _entries()["paraphrase"]
     ]
@@ -282,7 +282,7 @@ _OF_FIRMS = terms_of(
 
 @dataclass(frozen=True, slots=True)
 class _Relation:
-    """What a sentence must say, around a value, for the facts of some addresses, and what it must not."""
+    """A rule on what a sentence must say around a value, for facts of some addresses, and what it must not."""
 
     of: re.Pattern[str]
     said: re.Pattern[str]
