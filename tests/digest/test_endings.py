@@ -530,3 +530,20 @@ def test_a_pronoun_ends_what_the_sentence_before_names_however_long_ago_it_was_s
             memory.digest()
 
         assert any(fact.value == "Winston" for fact in memory.user("ana").facts()) == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "held", "gone"),
+    [
+        (("the meeting with bob got moved to tuesday",), "bob: tuesday.*sue: on monday", "friday"),
+        (("Sue's cancelled our meeting",), "bob: on friday", "sue"),
+        (("The meeting on Friday is cancelled.",), "sue: on monday", "bob"),
+        (("My exam is on Thursday.", "the exam was moved to Wednesday"), "exam: wednesday.*bob: on friday", "thursday"),
+        (("My exam is on Thursday.", "they moved it to Wednesday"), "exam: wednesday.*bob: on friday", "thursday"),
+    ],
+)
+def test_of_several_appointments_the_one_that_is_named_or_the_newest_changes(said, held, gone):
+    after = _believed_after("I have a meeting with Bob on Friday at 3.", "I have a meeting with Sue on Monday.", *said)
+
+    assert re.search(held, after, re.IGNORECASE | re.DOTALL)
+    assert not re.search(gone, after, re.IGNORECASE)

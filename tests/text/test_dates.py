@@ -154,7 +154,7 @@ def test_how_long_something_takes_is_not_since_when(text: str, relations: list[s
         ("moves next month", "en", "moves next month (2026-04)"),
         ("party next Saturday (2026-03-28)", "en", "party next Saturday (2026-03-28)"),
         ("Umzug nächste Woche", "de", "Umzug nächste Woche (2026-03-23 to 2026-03-29)"),
-        ("entrevista mañana a las 12", "es", "entrevista mañana (2026-03-21) a las 12"),
+        ("entrevista mañana a las 12", "es", "entrevista mañana a las 12 (2026-03-21)"),
         ("trabajo por la mañana", "es", "trabajo por la mañana"),
         ("下个月来成都", "zh", "下个月 (2026-04)来成都"),
     ],

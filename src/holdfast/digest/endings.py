@@ -98,6 +98,7 @@ def find_endings(
         and not (one.alone and (one.subject, one.category, "" if one.category == "dietary" else one.key) in replaced)
         and one.seq < message.seq
         and not (one.kind == "statement" and one.text in told)
+        and (one.category != "appointment" or _is_meant(one, believed, content))
     ]
     if not wanted and not lost:
         return []
@@ -108,6 +109,17 @@ def find_endings(
         if found:
             return sorted(found, key=lambda candidate: (candidate.start, candidate.op == "assert"))
     return []
+
+
+def _is_meant(one: KnownValue, known: Sequence[KnownValue], content: str) -> bool:
+    """Whether a message can mean this appointment: it names it, or none and it is the newest; of two meetings, by company or old day."""
+    others = [other for other in known if other.category == "appointment" and other.key != one.key]
+    kind, _, company = one.key.partition("_with_")
+    if any(other.key.partition("_with_")[0] == kind for other in others):
+        words = (*company.split("_"), *re.findall(r"[^\W\d_]{3,}", one.value))
+        return any(is_said(word, content.partition(" to ")[0]) for word in words)
+    said = [other for other in (one, *others) if any(is_said(name, content) for name in other.names)]
+    return one in said or not (said or any(other.seq > one.seq for other in others))
 
 
 def _found_in(
@@ -439,21 +451,7 @@ def _heads(one: KnownValue, known: Sequence[KnownValue]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*one.names, *alone)))
 
 
-_HEADED = frozenset(
-    (
-        "possession",
-        "tech",
-        "hobby",
-        "goal",
-        "plan",
-        "project",
-        "health",
-        "schedule",
-        "work",
-        "subscription",
-        "medication",
-    )
-)
+_HEADED = frozenset("possession tech hobby goal plan project health schedule work subscription medication".split())
 
 
 def _own_names(rules: PatternLanguage, one: KnownValue) -> tuple[str, ...]:

@@ -375,10 +375,10 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if scaled is not None:
             yield scaled
             continue
-        words = said_name(reading, one) if kind == "medication" else one.words
-        words = one.subject if kind == "age_other" else words
+        words = said_name(reading, one) if kind == "medication" else one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
-            words = one.key.replace("_", " ") if kind == "appointment" else min(one.names, key=len, default="")
+            words = min(one.names, key=len, default="") if kind == "schedule" else one.key.partition("_with_")[0]
+            words = words.replace("_", " ")
         patterns = renewal(reading.rules.code, kind, words, one.key.replace("_", " ")) if kind else ()
         if not patterns or not _is_topic(reading, one, kind, known, just):
             continue

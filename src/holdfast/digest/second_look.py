@@ -727,8 +727,8 @@ class KnownValue:
             found.append(_SUPPLEMENT.sub("", words))  # "iron" of "iron supplements", "b12" of "vitamin b12"
             found += [last] if last.endswith("s") and len(last) > _LEAST_CHARS + 2 else []  # "thinners"
         if self.category == "appointment":
-            kind = self.key.replace("_", " ")
-            found += [kind, re.sub(r"(?:'s)? appointment$", "", kind)]
+            kind = self.key.replace("_", " ").partition(" with ")[0]  # "our meeting" of "meeting with Bob"
+            found += [self.key.replace("_", " "), kind, re.sub(r"(?:'s)? appointment$", "", kind)]
         if place := _STREET.fullmatch(words):
             found.append(place["name"])
         least = _LEAST_CHARS if words.isascii() and not (self.category == "family" and words[:1].isupper()) else 2

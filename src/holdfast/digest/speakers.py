@@ -210,7 +210,8 @@ def _between_times(lines: list[TextLine]) -> Iterator[Span]:
 
 def _chat(lines: list[TextLine]) -> dict[int, _Turn]:
     """Return the lines where a speaker begins; none when the labels are headings of a list."""
-    turns = {at: turn for at, line in enumerate(lines) if (turn := _timed(line) or _named(line))}
+    last = max((at for at, line in enumerate(lines) if not line.empty), default=-1)
+    turns = {at: turn for at, line in enumerate(lines) if (turn := _timed(line, above=at < last) or _named(line))}
     for sign in _OTHERS:
         others = {
             at: turn
@@ -249,14 +250,15 @@ def _turn(found: re.Match[str], sure: int, line: TextLine) -> _Turn:
     return _Turn(name.strip(), sure, found.end(), line.text[found.end() :])
 
 
-def _timed(line: TextLine) -> _Turn | None:
+def _timed(line: TextLine, *, above: bool) -> _Turn | None:
+    """Return the turn that a name and a time begin; where they fill the line, its words are in one that it is *above*."""
     if nick := NICK.match(line.head):
         return _turn(nick, _TIMED, line)
     clock = _DIGIT.search(line.head)
     for sign in _TIMES if clock else _TIMES_IN_WORDS:
         if (found := sign.match(line.head)) and _may_speak((turn := _turn(found, _TIMED, line)).name):
             return turn
-    for sign in () if len(line.text) >= HEAD_CHARS else _HEADS if clock else _HEADS_IN_WORDS:
+    for sign in () if not above or len(line.text) >= HEAD_CHARS else _HEADS if clock else _HEADS_IN_WORDS:
         found = sign.match(line.head)
         if found and _may_speak((turn := _turn(found, _TIMED, line)).name) and not _is_clause(turn.name):
             return turn

@@ -59,6 +59,7 @@ class DateWords:
     length: str = ""
     lasting: str = ""
     relative: str = ""
+    hour_after: str = ""
     day_first: bool = True
     spaced: bool = True
 
@@ -128,7 +129,10 @@ def _in_sentence(text: str, at: datetime, grammar: _Grammar | None, ahead: bool)
                         before = _read(rule, found, at, True, grammar.words)
                         named = replace(before, relation="since") if before else named
                     _take(spans, named)
-    return _with_clock(text, sorted(spans, key=lambda span: span.start), at)
+    joined = _with_clock(text, sorted(spans, key=lambda span: span.start), at)
+    if grammar is None or grammar.hour_after is None:
+        return joined
+    return [_with_hour(text, span, grammar.hour_after) if span.grain == "day" else span for span in joined]
 
 
 def _is_length(phrase: str, text: str, words: DateWords) -> bool:
@@ -264,6 +268,12 @@ def _with_clock(text: str, spans: list[TimeSpan], at: datetime) -> list[TimeSpan
     return joined
 
 
+def _with_hour(text: str, day: TimeSpan, hour: re.Pattern[str]) -> TimeSpan:
+    """Return a day with the bare hour behind it, of morning or afternoon: "Friday at 3" is a time of that day."""
+    found = hour.match(text, day.end)
+    return replace(day, end=found.end(), words=day.words + found.group()) if found else day
+
+
 @dataclass(frozen=True, slots=True)
 class _Grammar:
     words: DateWords
@@ -274,6 +284,7 @@ class _Grammar:
     until: re.Pattern[str] | None
     since_after: re.Pattern[str] | None
     until_after: re.Pattern[str] | None
+    hour_after: re.Pattern[str] | None
 
 
 _CLOCK = r"\d{1,2}(?:[:.]\d{2})? ?[ap](?:\.m\.|m\b)|\d{1,2}:\d{2}|noon|midday|midnight|\d{1,2} ?h ?\d{2}\b|\d{1,2} ?(?:uhr|h)\b"
@@ -312,7 +323,7 @@ def _grammar(language: str) -> _Grammar | None:
         re.compile(words.past, re.IGNORECASE),
         *(
             re.compile(source, re.IGNORECASE) if source else None
-            for source in (words.since, words.until, words.since_after, words.until_after)
+            for source in (words.since, words.until, words.since_after, words.until_after, words.hour_after)
         ),
     )
 

@@ -110,6 +110,13 @@ def test_the_page_shows_what_was_said_what_covers_it_and_what_was_learned(sign_i
     assert "data-events" in page.text
 
 
+def test_what_was_learned_of_somebody_else_names_them(sign_in, memory):
+    memory.conversation("web", user="ana").record("My son Leo is 4. I live in Porto.", "Noted.")
+    page = sign_in().get(ONE)
+    assert "Learned: Leo is 4 years old." in section(page, "transcript")
+    assert "Learned: home Porto" in section(page, "transcript")
+
+
 def test_a_long_transcript_is_read_page_by_page(sign_in, memory):
     chat = memory.conversation("web", user="ana")
     chat.append([{"role": "user", "content": f"Message {n}."} for n in range(1, 251)])
