@@ -90,15 +90,16 @@ def find_endings(
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
     told = {c.text for c in stated if c.kind == "statement"}
     lost = [KnownValue(c.subject, c.category, c.key, c.value, False, c.text) for c in stated if c.category == "pets"]
+    known = tuple(believed)
     wanted = [
         one
-        for one in believed
+        for one in known
         # who says that they speak a language may have ended learning it
         if (one.key == "learning" or (one.subject, one.category, one.value.casefold()) not in said)
         and not (one.alone and (one.subject, one.category, "" if one.category == "dietary" else one.key) in replaced)
         and one.seq < message.seq
         and not (one.kind == "statement" and one.text in told)
-        and (one.category != "appointment" or _is_meant(one, believed, content))
+        and (one.category != "appointment" or _is_meant(one, known, content))
     ]
     if not wanted and not lost:
         return []
