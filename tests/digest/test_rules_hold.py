@@ -171,4 +171,4 @@ def test_times_beside_a_statement_bound_it() -> None:
     assert lives.quote == "I've lived in Rome since 2019"
     assert moved.valid_from_ms == datetime(2024, 5, 6, tzinfo=UTC).timestamp() * 1000
     assert exam.valid_to_ms == datetime(2024, 6, 4, tzinfo=UTC).timestamp() * 1000
-    assert exam.text == "Has exam: on June 3 (2024-06-03)."
+    assert exam.text == "Has an exam on June 3 (2024-06-03)."

@@ -769,7 +769,7 @@ def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candida
         yield replace(reading.state((start, day.end()), one, value), lifetime="event", valid_to_ms=end)
 
 
-_UNTIL = expression(r"^(?:until|till|til) ", re.IGNORECASE)
+_UNTIL = expression(r"^(?:(?:until|till|til) |(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\d))", re.IGNORECASE)
 _DAY_OF_MONTH = expression(
     r"\b(?:to|until|till|for|on) the (\d{1,2})(?:st|nd|rd|th)(?=\W*$|[.,!;]| (?:of|at|now|instead|because|so|in the)\b)",
     re.IGNORECASE,

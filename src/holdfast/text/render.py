@@ -121,6 +121,7 @@ _VOWEL = expression(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest
 _PARTICLE = expression(
     r"(?<=[가-힣0-9])(?:을\(를\)|이\(가\)|와\(과\)|\((?:이|으)\)|(?<=[가-힣])[을를](?= (?:한다|배우|연주))|이(?=다\.$))"
 )
+_UNCOUNTED = expression(r"(?:surgery|breakfast|brunch|lunch|dinner|coffee|drinks)\b", re.IGNORECASE)
 _AFTER_VOWEL = {
     "을(를)": "를",
     "이(가)": "가",
@@ -183,5 +184,7 @@ def _with_article(text: str) -> str:
     kind, _, rest = text.partition(" as " if text.startswith("Works as ") else " a ")
     if kind == "Works" and _NO_ARTICLE.match(rest):
         return text
+    if kind == "Has" and _UNCOUNTED.match(rest):
+        return f"Has {rest}"
     said = f"{kind} as" if kind == "Works" else kind
     return f"{said} {'an' if _VOWEL.match(rest) else 'a'} {rest}"
