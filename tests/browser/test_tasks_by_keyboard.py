@@ -152,7 +152,7 @@ def rebuild_and_revert(fresh: Site, page: Page, keys: Keys) -> None:
     keys.press("Tab")
     keys.type("10")
     keys.press("Enter")
-    expect(page.locator(".estimate")).to_be_visible()
+    expect(page.get_by_role("button", name="Rebuild this range")).to_be_visible()  # once it is estimated
     chat = memory.conversation("japan", user="priya")
     keys.to("Rebuild this range")
     keys.press("Enter")
