@@ -66,6 +66,31 @@ def test_what_the_rules_read_wrongly_is_put_right_and_can_be_put_back(tmp_path: 
         assert memory.doctor().findings == ()
 
 
+def test_a_model_that_finds_nothing_leaves_what_was_written_by_hand(tmp_path: Path) -> None:
+    with opened(tmp_path / "a.db") as memory:
+        walked(memory)
+        user = memory.user(USER)
+        user.correct(user.facts("home")[0].id, value="Braga")
+        user.remember("Prefers email to phone calls", category="preference")  # the rules file it
+        user.remember("Wrestles with asyncio at work")  # and keep this as it is
+        user.remember(category="work", key="works_as", value="nurse")
+        by_hand = {
+            "Lives in Braga.",
+            "Prefers email to phone calls",
+            "Wrestles with asyncio at work",
+            "Works as a nurse.",
+        }
+        assert by_hand <= {fact.text for fact in user.facts()}
+    with opened(tmp_path / "a.db", llm=model(facts=lambda request: "NONE", episodes=lambda request: "NONE")) as memory:
+        for again in (
+            lambda: memory.backfill(USER, delay_ms=0),
+            lambda: memory.conversation("(by hand)", user=USER).rebuild("facts"),
+        ):
+            assert "(by hand)" not in str(again())
+            assert {fact.text for fact in memory.user(USER).facts()} == by_hand
+        assert memory.doctor().findings == ()
+
+
 def test_what_was_known_of_the_range_is_not_shown_to_the_model(tmp_path: Path) -> None:
     """It would otherwise not say again what it is told that is known."""
     by_rules(tmp_path / "a.db")

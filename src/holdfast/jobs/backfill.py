@@ -18,6 +18,7 @@ from ..reports import BackfillReport, DigestReport
 from ..scope import Scope
 from ..store import ReadView, Store
 from ..text import dataclass
+from ..types import BY_HAND_CONVERSATION
 from .model_client import CallTotals
 from .rebuild import MessageRange, Rebuilder, SourcesChanged, check_active, is_hopeless
 
@@ -78,7 +79,8 @@ class Backfiller:
     def _conversations(self, user: Scope | None) -> Iterator[Scope]:
         for one in self._users() if user is None else [user]:
             rows = self.store.read(one, lambda view: view.conversations())
-            yield from (one.about(row.subject).within(row.conversation) for row in rows)
+            talks = (row for row in rows if row.conversation != BY_HAND_CONVERSATION)
+            yield from (one.about(row.subject).within(row.conversation) for row in talks)
 
     def _users(self) -> Iterator[Scope]:
         after = None

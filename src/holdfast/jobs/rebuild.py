@@ -37,7 +37,7 @@ from ..store import (
 )
 from ..text import dataclass
 from ..text.terms import count_tokens
-from ..types import Candidate, Fact, FactKind, Job, Message, Summary
+from ..types import BY_HAND_CONVERSATION, Candidate, Fact, FactKind, Job, Message, Summary
 from .facts import FactReader, known_before
 from .model_client import CallDeferred, CallTotals
 from .model_reader import Excerpt, ModelReader, read_upto
@@ -371,6 +371,8 @@ class Rebuilder:
         if layer == "vectors":
             yield from [MessageRange(start_seq, last)] if start_seq <= last else []
             return
+        if view.scope.conversation == BY_HAND_CONVERSATION:
+            return  # what users wrote by hand was never read from messages, so nothing is read again
         if layer == "facts":
             last, size = min(last, row.extracted_seq), self.writer.batch_messages
             for first in range(start_seq, last + 1, size):
