@@ -319,6 +319,39 @@ def test_whom_a_question_is_about_counts_for_the_relevance_of_facts(tmp_path):
         assert [hit.relevance for hit in hits] == sorted((hit.relevance for hit in hits), reverse=True)
 
 
+def test_a_question_for_what_another_does_finds_that_work_first(tmp_path):
+    """However much else is known of that one, and though "for a living" sounds like where somebody lives."""
+    said = (
+        "My sister Ann is a nurse.",
+        "Ann lives in Cork.",
+        "Ann plays the harp.",
+        "Ann is allergic to bees.",
+        "My brother Tom works at Siemens.",
+        "I work as a translator.",
+    )
+    with Memory(tmp_path / "m.db") as memory:
+        for text in said:
+            memory.conversation("a", user="bea").record(text, "Noted.")
+        memory.digest()
+
+        def first(question):
+            return memory.user("bea").search(question, kinds=("fact",), limit=10, min_relevance=0.7)[0].text
+
+        for question in (
+            "What does Ann do?",
+            "What does Ann do for a living?",
+            "What's Ann's job?",
+            "what does my sister do?",
+        ):
+            assert first(question) == "Ann works as a nurse."
+        assert first("Was macht Ann beruflich?") == "Ann works as a nurse."
+        for question in ("What does Tom do?", "what does my brother do for work?", "Where does Tom work?"):
+            assert first(question) == "Tom works at Siemens."
+        assert first("What do I do for a living?") == "Works as a translator."
+        assert first("Where does Ann live?") == "Ann lives in Cork."
+        assert memory.user("bea").search("What does it do?", kinds=("fact",), min_relevance=0.7) == []
+
+
 def test_a_sport_is_found_by_the_word_for_it_and_by_its_purpose(tmp_path):
     for said, fact in (
         ("I go climbing on Tuesdays.", "Goes climbing on Tuesdays."),

@@ -608,6 +608,12 @@ class Mentions:
         )
         return replace(candidate, subject=here.subject, value=value, text=text)
 
+    def without_doubles(self, found: list[Candidate]) -> list[Candidate]:
+        """Drop what one sentence says of the user and of the patient of the conversation at one address: "we cut the aspirin to 50 mg"."""
+        here = self.patient()
+        theirs = {(one.category, one.key) for one in found if here is not None and one.subject == here.subject}
+        return [one for one in found if one.subject != SELF or (one.category, one.key) not in theirs]
+
     def implied(self, words: str, category: str = "") -> MentionedPerson | None:
         """
         Resolve the subject that *words* leave out: "allergic to chicken".

@@ -206,6 +206,7 @@ def _read_in(
         for start, end, lacking in people.parts_of_oneself(plain.text):
             part, first = lacking + plain.text[start:end], plain.offset + start
             found[-1] += _read_piece(replace(plain, text=part, offset=first - len(lacking), first=first), people)
+        found[-1] = people.without_doubles(found[-1])
         if statements:
             found[-1] += _read_clauses(plain, people, found[-1])
         people.animal = next((c.value for c in found[-1] if (c.category, c.key) == ("pets", "has_pet")), people.animal)

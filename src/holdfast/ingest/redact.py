@@ -131,6 +131,7 @@ def _found_by_kind(text: str, detectors: Sequence[Detector]) -> Iterator[tuple[s
         yield "iban", _ibans(text)
         yield "card", _cards(text)
         yield "ssn", _ssns(text)
+        yield "password", _card_code_spans(text)
     yield "password", password_spans(text)
     for detector in detectors:
         yield detector.kind, detector.find(text)
@@ -418,6 +419,8 @@ _CODES = tuple(
         r"(?<!\w)(?:(?:three|3|last three|four|4)[ -](?:digits?|numbers)(?: code| number)?|digits) (?:on|at) the (?:back|front)(?: of (?:the|my) card)?"
         r"(?: are| is| were| was| reads?|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
         r"(?<!\w)(?:number|code) (?:on|at) the (?:back|front) of (?:the|my) card(?: are| is| were| was| reads|:) {0,2}(\d{3,4})(?![\d%]|[.,]\d)",
+        r"(?<![\w.,:/-])(\d{3,4})(?: is| was|, that['’]?s| ist| es| est| é| è| for| as)(?: (?:my|the|its|our|die|el|le|la|o|il))?(?: card['’]?s?)? "
+        r"(?:cvv2?|cvc2?|csc|kartenprüfnummer|prüfnummer|cryptogramme|security code|código de seguridad|código de segurança|codice di sicurezza)(?![\w-]| (?:errors?|failures?|requests?|fields?|checks?))",
         r"(?<!\w)(?:amex|card|american express)(?:'s)? cid(?:'s| is|:|=)? {0,2}(\d{3,4})(?!\d)",
         r"(?<!\w)(?<!promo )(?<!zip )(?<!area )(?<!discount )code (?:that )?(?:they|you|the bank|google|apple|whatsapp)[^.?!\n\d]{0,12}? ?(?:sent|texted|e-?mailed)[^.?!\n\d]{0,15}?(?: is| was|:|,) {0,2}(\d{4,8})(?![\d%]|[.,]\d| percent| lines\b)",
     )
@@ -428,6 +431,18 @@ _ON_BACK = expression(
     r"(\d{3})(?![\w%°$€£/+-]|[.,:]\d| ?(?:km|kilometers|miles?|m|meters|kg|grams?|pages?|pieces?|people|points|euros?|dollars|emergency)\b)",
     re.IGNORECASE,
 )
+# The same where the message has the card's number itself, said before or after it: "it's 733 on the back", "the back says 733".
+_BESIDE_CARD = expression(
+    r"(?<![\w.,:/€$£#-])(\d{3,4})(?:,? (?:is|are|was|it says|printed|written))? (?:on|at) the (?:back|front|reverse)(?!\w| (?:door|gate|desk|page|garden|yard|row|seat))"
+    r"|(?<!\w)(?:back|front|reverse)(?: of (?:it|the card|my card))?(?: side)? (?:says|reads|has|shows|it['’]?s|is) {0,2}(\d{3,4})(?![\w%°$€£/+-]|[.,:]\d)"
+    r"|(?<!\w)(?:number|code|digits) (?:on|at) the (?:back|front)(?: of it)?(?:'s| are| is| was| were| reads?|:) {0,2}(\d{3,4})(?![\w%°$€£/+-]|[.,:]\d)",
+    re.IGNORECASE,
+)
+# A card's code without a word for it, beside the day on which it expires.
+_EXPIRES = r"[\s,;|]{1,3}(?:exp(?:iry|ires|iration)?\.?:? ?)?(?:0[1-9]|1[0-2]) ?/ ?(?:\d\d|20\d\d)(?!\d)"
+_EXPIRES_AT = expression(_EXPIRES, re.IGNORECASE)
+_CODE_BEHIND = expression(rf"{_EXPIRES}[\s,;|]{{1,3}}(\d{{3,4}})(?![\w%€$£]|[.,:/]\d)", re.IGNORECASE)
+_CODE_BEFORE = expression(r"(?<![\w.,:/€$£#-])(\d{3,4})[\s,;|]{1,3}$")
 # Several lower-case words behind "the password to my laptop is" or "password =", and the answer to a security question.
 _PASSPHRASE = expression(
     rf"(?<!\w)pass ?phrase{_FOR}?(?:'s| is|:| ?=)\s{{0,2}}((?:[a-z]{{3,12}}[ -]){{2,9}}[a-z]{{3,12}})(?=[\"'”]?\s*(?:[.!,]|$))"
@@ -608,6 +623,17 @@ def _code_spans(text: str, folded: str) -> Iterator[tuple[int, int]]:
             yield found.span(1)
     for found in find_in_steps(_PHRASE, text):
         yield found.span(found.lastindex or 0)
+
+
+def _card_code_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Find the code of a card whose number is in the text, too, in whatever order they are told."""
+    cards = list(_cards(text))
+    for found in find_in_steps(_BESIDE_CARD, text) if cards else ():
+        yield found.span(found.lastindex or 0)
+    for start, end in cards:
+        behind = _CODE_BEHIND.match(text, end)
+        before = _CODE_BEFORE.search(text, max(0, start - 8), start) if _EXPIRES_AT.match(text, end) else None
+        yield from (found.span(1) for found in (behind, before) if found)
 
 
 def _is_postcode(text: str, found: re.Match[str]) -> bool:

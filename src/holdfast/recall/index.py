@@ -6,7 +6,6 @@ Built from the store's rows, kept by the cache, and extended by what came since;
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,7 +19,7 @@ from ..scope import SELF
 from ..store import DocRow, FactRow, Partition, ReadView, UserRow
 from ..store.segments import NUMBERS, Segment, Words, join_segments, number_distinct, pack_columns
 from ..store.values import CHARS_SPAN, SEPARATOR, SIGNALS_SPAN
-from ..text import NDArray, dataclass, expression, np
+from ..text import NDArray, dataclass, np
 from ..text.terms import (
     FIRST_PERSON,
     HAS_NUMBER,
@@ -31,8 +30,18 @@ from ..text.terms import (
     terms,
     tools_asked_for,
 )
-from ..types import BY_HAND_CONVERSATION, Fact, HitKind
-from .query import NAME_KEYS, ROLE_NAMES, Query, in_first_person, name_asked_of, names_asked_for, subjects_asked
+from ..types import BY_HAND_CONVERSATION, HitKind
+from .query import (
+    NAME_KEYS,
+    ROLE_NAMES,
+    Query,
+    in_first_person,
+    is_use_of,
+    name_asked_of,
+    names_asked_for,
+    subjects_asked,
+    work_asked_of,
+)
 from .vectors import BIG, Codes, Signs, Vectors, extend_signs, extend_vectors, fill_vectors, order_signs, order_vectors
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -665,10 +674,7 @@ def _fact_aliases(rows: Sequence[FactRow]) -> dict[str, tuple[str, ...]]:
 
 def _with_subjects(index: Index, rows: Sequence[FactRow]) -> Index:
     """Return the facts with whom each is about, and the terms that name those: of ids, and of what the user calls them."""
-    names = {subject: set(terms(subject.replace("-", " "), "en")) for subject in {row.fact.subject for row in rows}}
-    for fact in (row.fact for row in rows if row.fact.category in ("family", "pets")):
-        for subject in {"-".join(fact.value.casefold().split()), fact.key} & names.keys():
-            names[subject].update(terms(f"{fact.value} {fact.key if fact.category == 'family' else ''}", "en"))
+    names = _names_of_subjects(rows)
     subject_of = {row.fact.id: row.fact.subject for row in rows}
     subjects, about = number_distinct([subject_of.get(ref, "") for ref in index.refs])
     own = (row.fact for row in rows if (row.fact.subject, row.fact.category) == (SELF, "identity"))
@@ -680,38 +686,32 @@ def _with_subjects(index: Index, rows: Sequence[FactRow]) -> Index:
     )
 
 
+def _names_of_subjects(rows: Sequence[FactRow]) -> dict[str, set[str]]:
+    """Return for each subject of the facts the terms that name it."""
+    names = {subject: set(terms(subject.replace("-", " "), "en")) for subject in {row.fact.subject for row in rows}}
+    for fact in (row.fact for row in rows if row.fact.category in ("family", "pets")):
+        for subject in {"-".join(fact.value.casefold().split()), fact.key} & names.keys():
+            names[subject].update(terms(f"{fact.value} {fact.key if fact.category == 'family' else ''}", "en"))
+    return names
+
+
 def ids_at(view: ReadView, question: str, called: Callable[[str], Collection[tuple[str, str]]]) -> frozenset[str]:
     """
     Return the ids of the active facts that *question* asks for, by their address or the kind of a tool; an address without a key is a category.
 
-    Whoever asks for "my job" asks for no job of another, but in a conversation about another for theirs as well.
+    Whoever asks for "my job" asks for no job of another, but in a conversation about another for theirs as well; "what does Ann do?" asks for Ann's.
     """
     wanted, tools = (
         {address for name in names_asked_for(question) for address in called(name)},
         tools_asked_for(question),
     )
-    rows = view.at(view.scope.subject, None).facts() if wanted or tools else ()
+    other = work_asked_of(question)
+    rows = view.at(view.scope.subject, None).facts() if wanted or tools or other else ()
+    theirs = {subject for subject, names in _names_of_subjects(rows).items() if other and other <= names} - {SELF}
+    works = (row.fact.id for row in rows if row.fact.subject in theirs and row.fact.key in ("works_as", "works_at"))
     held = [row.fact for row in rows if row.fact.subject in (SELF, view.scope.subject)]
     found = (one.id for one in held if one.key and {(one.category, one.key), (one.category, "")} & wanted)
-    return frozenset(found).union(one.id for one in held if tools and _is_use_of(one, tools))
-
-
-_USES = expression(
-    r"(?:the user |i |we )?(?:(?:now |mostly |also )*)(?:uses?|using|runs?|running|deploys?|hosts?|works? with|relies on|keeps?|tracks?|writes?|is on|are on) .*?",
-    re.IGNORECASE,
-)
-_VERSION = expression(r" v?\d[\w.]*$")
-
-
-def _is_use_of(fact: Fact, tools: frozenset[str]) -> bool:
-    """Whether a fact says that one of *tools* is used: the answer to "How do I make the CI faster?" is about GitHub Actions then."""
-    if fact.kind == "attribute":
-        return fact.category == "tech" and not tools.isdisjoint(
-            _VERSION.sub("", name) for name in fact.value.casefold().split(" and ")
-        )
-    used = _USES.match(fact.text) if fact.kind == "statement" else None
-    said = fact.text[used.end() :].casefold() if used else ""
-    return any(re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said) for tool in tools if tool in said)
+    return frozenset((*found, *works)).union(one.id for one in held if tools and is_use_of(one, tools))
 
 
 def as_of_user(question: str, messages: Index, facts: Index | None) -> str:

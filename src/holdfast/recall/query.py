@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from ..clock import to_ms
 from ..text import dataclass, expression
 from ..text.terms import language_of, query_terms, terms
+from ..types import Fact
 
 # Speakers that are nobody's name.
 ROLE_NAMES = frozenset(("user", "human", "assistant", "ai", "bot", "system", "tool", "model"))
@@ -421,6 +422,29 @@ def names_asked_for(question: str) -> list[str]:
     return named + [name for asked, names in _ASKED_BY_VERB if asked.search(question) for name in names]
 
 
+# A question for what another does, by a name or a relation: "What does Ann do?", "What's my brother's job?", "Was macht Anna beruflich?".
+_WHO_DOES = r"(?P<{0}>(?:my |our |mein[e]? )?[^\W\d][\w'’-]*(?: (?-i:[A-Z])[\w'’-]+)*)"
+_ASKS_WORK = expression(
+    rf"\bwhat does {_WHO_DOES.format('does')} (?:do|work as|work in)(?: (?:now|these days|at the moment|nowadays|again))?"
+    r"(?: (?:for a living|for (?:her |his |their )?work|for a job|professionally|all day|as (?:a|her|his|their) job))?\W*$"
+    rf"|\bwhat(?:['’]?s| is) {_WHO_DOES.format('owns')}['’]s (?:job|work|profession|occupation)\W*$"
+    rf"|\bwhere does {_WHO_DOES.format('at')} work\W*$"
+    rf"|\bwas macht {_WHO_DOES.format('macht')}(?: beruflich| von beruf)?\W*$",
+    re.IGNORECASE,
+)
+
+
+def work_asked_of(question: str) -> frozenset[str]:
+    """Return the terms for the other whose work a question asks for; none for other questions."""
+    found = _ASKS_WORK.search(question)
+    who = next(filter(None, found.groups()), "").lower() if found else ""
+    who = re.sub(r"^(?:my|our|meine?) ", "", who)
+    return frozenset() if who in _NOBODY else frozenset(terms(" ".join({who, _FORMAL.get(who, who)}), "en"))
+
+
+_NOBODY = frozenset(("", "it", "this", "that", "she", "he", "they", "one", "someone", "everybody", "everyone", "he's"))
+
+
 # A question for a name, and for nothing else: of whoever asks or answers, or of one of theirs.
 _ASKS_NAME = expression(
     r"\bname of (?:my|our) (?P<of>[a-z-]+)\W*$|\b(?:my|our) (?P<whose>[a-z-]+?)['’]?s name\W*$|\bwhat(?:['’]?s| is) (?:my|our) (?P<called>[a-z-]+) (?:called|named)\W*$"
@@ -436,6 +460,24 @@ def name_asked_of(question: str) -> frozenset[str] | None:
         return None
     who = (found["of"] or found["whose"] or found["called"] or "").lower()
     return frozenset(terms(" ".join({who, _FORMAL.get(who, who)}), "en")) if who else frozenset()
+
+
+_USES = expression(
+    r"(?:the user |i |we )?(?:(?:now |mostly |also )*)(?:uses?|using|runs?|running|deploys?|hosts?|works? with|relies on|keeps?|tracks?|writes?|is on|are on) .*?",
+    re.IGNORECASE,
+)
+_VERSION = expression(r" v?\d[\w.]*$")
+
+
+def is_use_of(fact: Fact, tools: frozenset[str]) -> bool:
+    """Whether a fact says that one of *tools* is used: the answer to "How do I make the CI faster?" is about GitHub Actions then."""
+    if fact.kind == "attribute":
+        return fact.category == "tech" and not tools.isdisjoint(
+            _VERSION.sub("", name) for name in fact.value.casefold().split(" and ")
+        )
+    used = _USES.match(fact.text) if fact.kind == "statement" else None
+    said = fact.text[used.end() :].casefold() if used else ""
+    return any(re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said) for tool in tools if tool in said)
 
 
 # Who is asked about in words that name nobody, and what asks of whoever asks.
