@@ -533,3 +533,24 @@ def test_a_row_of_four_columns_may_change_what_is_known_in_words_of_its_own(cloc
 
         assert value in [f"{fact.key} {fact.value}" for fact in memory.user("ana").facts()]
         assert len({fact.key for fact in memory.user("ana").facts() if fact.category == "dietary"}) <= 1
+
+
+@pytest.mark.parametrize(
+    ("said", "row", "held"),
+    [
+        ("I can't stand olives.", "food,dislikes,olives,0.9", {"preference/dislikes=olives"}),
+        ("We use MariaDB for that.", "technical,database,MariaDB,0.9", {"tech/uses_database=MariaDB"}),
+        ("My budget is $2500.", "budget,max,2500,0.9", {"budget/max_usd=2500"}),
+        ("The trip is 12 days long.", "goal,trip_length_days,12,0.9", {"trip/length_days=12"}),
+        ("I'm allergic to mustard and eggs.", 'allergy,allergic_to,"mustard, eggs",0.9,,add', {"allergy/allergic_to=mustard", "allergy/allergic_to=eggs"}),
+    ],
+)  # fmt: skip
+def test_a_row_at_an_address_of_ones_own_is_no_second_fact_beside_that_of_the_rules(said, row, held):
+    """The model is shown what is known, and one that ignores it must not double it: one row holds a durable attribute."""
+    with Memory(llm=lambda messages: row) as memory:
+        chat = memory.conversation("s1", user="ana")
+        chat.record(said, "I see.")
+        chat.end()
+        memory.digest()
+
+        assert {f"{fact.category}/{fact.key}={fact.value}" for fact in memory.user("ana").facts()} == held

@@ -59,6 +59,8 @@ def test_an_everyday_fact_has_a_declared_address(address, value):
         ("food/does_not_drink", "food/does_not_eat"), ("family/marital_status", "identity/marital_status"),
         ("work/work_city", "work/works_in_city"), ("tech/app", "tech/uses_software"), ("health/surgery", "health/operation"),
         ("health/gp", "health/doctor"), ("home/rent", "finance/rent"), ("finance/saving_for", "goal/saving_for"),
+        ("food/dislikes", "preference/dislikes"), ("hobby/likes", "preference/likes"), ("travel/prefers", "preference/prefers"),
+        ("technical/database", "tech/uses_database"), ("pets/dog_name", "pets/pet_named"),
     ],
 )  # fmt: skip
 def test_two_addresses_of_one_thing_are_one(given, meant):

@@ -40,7 +40,7 @@ from .decide import (
 from .erase import inherit_end, reinstate, undo_retractions
 from .merging import merged_sources, names_same, split_fact, told_by_episode, told_happenings, used_tool
 from .moves import has_taken_over, is_left_for, is_moved_whole, is_rewritten_in, may_move
-from .registry import Registry, fold_name, normalize_value
+from .registry import Registry, normalize_value, spelled_as
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
 
@@ -507,12 +507,10 @@ def at_known_address(view: WriteView, claim: Claim, registry: Registry) -> Claim
     moved = registry.known_address(candidate)
     known = registry.categories.get(moved.category)
     if moved.key and not (known and moved.key in known.keys):
-        folded = fold_name(moved.key)
-        keys = {
-            row.fact.key for row in view.all_facts_in(moved.subject, moved.category) if row.fact.kind == "attribute"
-        }
+        rows = view.all_facts_in(moved.subject, moved.category)
+        keys = {row.fact.key for row in rows if row.fact.kind == "attribute"}
         if moved.key not in keys:
-            moved = replace(moved, key=next((key for key in sorted(keys) if fold_name(key) == folded), moved.key))
+            moved = replace(moved, key=spelled_as(moved, keys))
     return claim if moved is candidate else replace(claim, candidate=moved)
 
 

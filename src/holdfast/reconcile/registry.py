@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field, replace
 from functools import cache, lru_cache
 from importlib import resources
@@ -129,12 +129,15 @@ class Registry:
     def known_address(self, candidate: Candidate) -> Candidate:
         """Return an attribute at its declared address, where its own names are other names of that; else as it is."""
         category, key = self.category_name(candidate.category), candidate.key
+        category = "tech" if category == "technical" and key else category  # a broad label, with a key of its own
         folded, by_hand = fold_name(key), candidate.source == BY_HAND_SOURCE
         known = self.categories.get(category)
         if known is None and fold_name(category) in _GENERAL:
             category, key = self._general.get(folded, (category, key))
         elif known is None or key not in known.keys:
             category, key = self._addresses.get((category, folded), (category, key))
+        if category == "budget" and folded in _PLAIN_LIMITS:
+            key = _limit_named_by_currency(candidate) or key
         kind = self._type(category, key)
         answer = _YES_OR_NO.match(candidate.value.strip()) if kind == "bool" else None
         value = ("false" if answer["no"] else "true") if answer else candidate.value  # "no, not since May"
@@ -298,6 +301,42 @@ def as_amount(value: str) -> str:
 
 _LIMIT = expression(r"max_([a-z]{3})")
 _SIGNS = {"usd": "$", "eur": "€", "gbp": "£", "jpy": "¥", "cny": "¥", "krw": "₩", "inr": "₹"}
+
+
+_PLAIN_LIMITS = frozenset("max maximum limit total amount budget max_budget total_budget max_amount max_spend".split())
+
+
+def _limit_named_by_currency(candidate: Candidate) -> str:
+    """Return the key of a limit in the one currency that its value, or else its quote, names; empty for none or several."""
+    for told in (candidate.value.casefold(), candidate.quote.casefold()):
+        found = [
+            code
+            for code, sign in _SIGNS.items()
+            if sign in told or re.search(rf"\b{code}\b|\b{_CURRENCIES[code]}s?\b", told)
+        ]
+        if len(found) == 1:
+            return f"max_{found[0]}"
+    return ""
+
+
+def spelled_as(candidate: Candidate, keys: Collection[str]) -> str:
+    """Return the one of *keys* that the key of a claim means: spelled otherwise, or the one limit of a budget; else the key itself."""
+    folded = fold_name(candidate.key)
+    limits = [key for key in keys if _LIMIT.fullmatch(key)]
+    if candidate.category == "budget" and folded in _PLAIN_LIMITS and len(limits) == 1:
+        return limits[0]
+    return next((key for key in sorted(keys) if fold_name(key) == folded), candidate.key)
+
+
+_CURRENCIES = {
+    "usd": "dollar",
+    "eur": "euro",
+    "gbp": "(?:pound|quid)",
+    "jpy": "yen",
+    "cny": "yuan",
+    "krw": "won",
+    "inr": "rupee",
+}
 
 
 def _without_currency(value: str, key: str) -> str:

@@ -35,9 +35,8 @@ from ..second_look import OF_OTHERS, claimed_terms, patterns_for, question_of, r
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
 from .wording import attribute_sentence, said_otherwise, says_of_user, verify_relation, verify_tools
 
-MEASURED = frozenset(
-    {"health", "medication", "lab", "labs", "result", "measurement", "vitals"}
-)  # hold from the day they name
+# What holds from the day that it names.
+MEASURED = frozenset(("health", "medication", "lab", "labs", "result", "measurement", "vitals"))
 DATED = frozenset({"plan", "appointment", "trip", "travel", "life", "goal", "event", "schedule", "history", "context"})
 
 # What holds for good once it is so, by category, key or both, and what is over when it has happened.
@@ -156,9 +155,7 @@ def _records(value: object, depth: int = 0) -> Iterator[dict[str, str]]:
 def _cell(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return (
-        "" if value is None else replace_unstorable(str(value)).strip()
-    )  # an escape may stand for what no store holds
+    return "" if value is None else replace_unstorable(str(value)).strip()  # an escape may stand for anything
 
 
 def _snake(name: str) -> str:
@@ -293,10 +290,8 @@ def confidence_of(cell: str) -> float:
     return number if 0.0 <= number <= 1.0 else 0.0
 
 
-MOST_OF_QUOTE, MOST_OF_VALUE = (
-    0.8,
-    0.5,
-)  # of the words of a loose quote, or of a value without a quote, that a sentence must hold
+MOST_OF_QUOTE = 0.8  # of the words of a loose quote that a sentence must hold
+MOST_OF_VALUE = 0.5  # the same of a value without a quote
 LEAST_WORDS = 3  # of a message that may change a fact in words of its own
 MIN_PREFIX = 3  # letters of a word, and one more, that may stand for a longer name
 MAX_VALUE_CHARS, MAX_SENTENCE_CHARS, MAX_NAME_CHARS = 300, 400, 60
@@ -424,7 +419,7 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
     found: list[Candidate] = []
     dropped: list[tuple[Candidate, str]] = []
     places = Counter((row.get("category", ""), row.get("fact_key", "")) for row in rows.rows)
-    for row in rows.rows:
+    for row in (one for listed in rows.rows for one in _each_of_list(listed, window)):
         if "op" not in row and row.get("fact_key") and places[row.get("category", ""), row.get("fact_key", "")] == 1:
             row = {**row, "op": "set"}  # four columns: the row is upserted
         candidate, reason = _candidate(row, window, source, only=len(rows.rows) == 1)
@@ -449,6 +444,15 @@ def _from_bullets(text: str, *, cut: bool) -> ParsedRows:
     return ParsedRows(
         [dict(zip(columns, ("context", says, BULLET_CONFIDENCE, number), strict=True)) for says, number in told]
     )
+
+
+def _each_of_list(row: dict[str, str], window: PromptWindow) -> list[dict[str, str]]:
+    """Return a row for each value of a list that is added: "nuts, eggs" of "nuts and eggs"; "Paris, France" is one place."""
+    value, added = row.get("fact_value", ""), row.get("op", "").strip().lower() in _ADDS and row.get("fact_key")
+    parts = [part.strip() for part in value.split(",")]
+    said = "\n".join(message.content for message in window.messages.values() if message.role == "user").casefold()
+    apart = added and value.casefold() not in said and all(part and part.casefold() in said for part in parts)
+    return [{**row, "fact_value": part} for part in parts] if apart and not re.search(r"\d", value) else [row]
 
 
 def _quotes_claim(candidate: Candidate) -> bool:
@@ -585,7 +589,8 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow, 
         return TRANSLATED
     shown = [*window.before, *window.messages.values()]
     why = verify_claim(candidate, message, window.previous(message.seq), shown, window.known, window.language)
-    why = "" if why == OF_OTHERS and not quoted and says_of_user(candidate) else why  # "crowds wear me out"
+    ours = candidate.category == "project" or (not quoted and says_of_user(candidate))  # "crowds wear me out"
+    why = "" if why == OF_OTHERS and ours else why
     why = why or verify_use(candidate, message) or verify_state(candidate, message)
     if why or candidate.op == "retract" or next(iter(likely_languages(message.content[:400])), "") != "en":
         return why
@@ -603,10 +608,7 @@ def _translated(value: str, content: str) -> bool:
     """Whether a value is in another script than the message: 부산 as Busan, Lisbon as 里斯本."""
     if value.lower() in ("true", "false") or value.casefold() in content.casefold():
         return False
-    wide, wide_around = (
-        [ord(ch) > _LATIN for ch in value if ch.isalpha()],
-        [ord(ch) > _LATIN for ch in content if ch.isalpha()],
-    )
+    wide, wide_around = ([ord(ch) > _LATIN for ch in text if ch.isalpha()] for text in (value, content))
     return bool(wide and wide_around) and ((all(wide) and not any(wide_around)) or (all(wide_around) and not any(wide)))
 
 
@@ -634,9 +636,7 @@ def _evidence(
     found = _nearest_sentence(terms_of(wanted), places, MOST_OF_QUOTE if quote else MOST_OF_VALUE)
     if found is None and not quote and not row.get("fact_key") and _names_are_said(value, window):
         found = _nearest_sentence(terms_of(value), places, MOST_OF_VALUE, _PREDICATES | _known_terms(window))
-    free = (
-        only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
-    )  # a number is found or not
+    free = only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
     if found is None and free and _changes_known(row, value, window):
         said = users[0].content.rstrip()
         found = users[0], said, 0, ""  # the one message that was read: "fish is back on my plate" after "vegetarian"
