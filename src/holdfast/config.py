@@ -99,6 +99,10 @@ class Config:
         "What is read from a chat is not believed before the user, or an operator, accepts it: on /me, or with `User.review`.",
     )
     min_confidence: float = setting(0.7, "Candidates below this confidence are rejected.", least=0, most=1)
+    believe_unquoted: bool = setting(
+        False,
+        "With a model: believe what it notes without a quote in words that nobody said, where one message of the user is meant. What asks, supposes, or is about others is still rejected.",
+    )
     max_memories: int = setting(
         500, "Maximum number of active facts of one user; the weakest beyond it are archived, not lost.", least=1
     )

@@ -337,6 +337,8 @@ def test_the_store_and_the_user_may_come_from_the_environment(
     ("args", "code", "says"),
     [
         (("contxt",), 2, "did you mean `holdfast context`?"),
+        (("rejected",), 2, "did you mean `holdfast facts --rejected`?"),
+        (("episodes",), 2, "did you mean `holdfast facts`?"),
         (("backup", "b.db"), 2, "did you mean `holdfast store backup`?"),
         (("store", "doctor"), 2, "did you mean `holdfast doctor`?"),
         (("store", "restor"), 2, "did you mean `holdfast store restore`?"),

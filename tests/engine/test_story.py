@@ -554,3 +554,33 @@ def test_a_row_at_an_address_of_ones_own_is_no_second_fact_beside_that_of_the_ru
         memory.digest()
 
         assert {f"{fact.category}/{fact.key}={fact.value}" for fact in memory.user("ana").facts()} == held
+
+
+@pytest.mark.parametrize(
+    ("said", "row", "believed"),
+    [
+        ("I'm on the spectrum, so no sarcasm please.", "health,autistic,true,0.9", True),
+        ("Got two little ones at home.", "family,number_of_children,2,0.9", True),
+        ("Ich lasse alles weg, was mal gelebt hat.", "dietary,vegan,true,0.9", True),
+        ("We switched the webhooks off.", '[{"content": "Disabled notifications", "category": "history", "confidence": 0.9}]', True),
+        ("Am I on the spectrum?", "health,autistic,true,0.9", False),
+        ("If I had two little ones I'd move.", "family,number_of_children,2,0.9", False),
+        ("Got some little ones at home.", "family,number_of_children,2,0.9", False),
+        ("The bells are loud.", "religion,faith,Christian,0.9", False),
+        ("My sister gets carsick.", "health,motion_sick,true,0.9", False),
+    ],
+)  # fmt: skip
+def test_who_trusts_a_model_has_it_believed_in_words_that_nobody_said(said, row, believed):
+    """With the setting alone; a question, a supposition, a number that was not said and another's fact are rejected all the same."""
+
+    def found(config):
+        with Memory(llm=lambda messages: row, config=config) as memory:
+            chat = memory.conversation("s1", user="ana")
+            chat.record(said, "I see.")
+            chat.end()
+            memory.digest()
+            by_model = [fact for fact in memory.user("ana").facts() if fact.source.startswith("function")]
+            return [fact.evidence[0].quote for fact in by_model if not fact.subject.startswith("sister")]
+
+    assert found(Config()) == []
+    assert [quote in said for quote in found(Config(believe_unquoted=True))] == [True] * believed

@@ -122,6 +122,13 @@ _SETTINGS: dict[str, Any] = {
 }
 
 
+# What other programs, and the library, call what a command or an option does here.
+_ALSO_CALLED = {
+    "rejected": "facts --rejected", "waiting": "facts --waiting", "archived": "facts --archived", "episodes": "facts",
+    "profile": "context", "recall": "search", "delete": "forget", "users": "list", "conversations": "list",
+}  # fmt: skip
+
+
 class LazyGroup(TyperGroup):
     """The commands of `COMMANDS` that begin with ``prefix``; running one imports its module, listing them nothing."""
 
@@ -143,7 +150,10 @@ class LazyGroup(TyperGroup):
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-"):
             here = [self.prefix + word for word in difflib.get_close_matches(name, known, n=1, cutoff=0.5)]
-            near = [entry for entry in _TABLE if entry.split()[-1] == name] or here
+            near = [entry for entry in _TABLE if entry.split()[-1] == name]
+            near = (
+                near or [called for other, called in _ALSO_CALLED.items() if (other, self.prefix) == (name, "")] or here
+            )
             hint = (
                 f"did you mean `holdfast {near[0]}`?" if near else f"`holdfast {self.prefix}--help` lists the commands"
             )

@@ -505,6 +505,7 @@ class ModelReader:
             speakers={m.seq: subject for m in excerpt.messages if (subject := _speaker(scope, excerpt, m)) != SELF},
             language=self.config.language,
             fact_language=self.config.fact_language,
+            unquoted=self.config.believe_unquoted,
         )
 
     def ground(self, scope: Scope, excerpt: Excerpt, extraction: Extraction) -> GroundedFacts:

@@ -364,14 +364,12 @@ class Rebuilder:
         return self.deps.store.read(scope, lambda view: list(self._ranges(view, layer, start_seq, end_seq)))
 
     def _ranges(self, view: ReadView, layer: str, start_seq: int, end_seq: int | None) -> Iterator[MessageRange]:
-        row = view.conversation()
-        if row is None:
+        if (row := view.conversation()) is None:
             return
         last = row.next_seq - 1 if end_seq is None else min(end_seq, row.next_seq - 1)
         if layer == "vectors":
             yield from [MessageRange(start_seq, last)] if start_seq <= last else []
-            return
-        if view.scope.conversation == BY_HAND_CONVERSATION:
+        if layer == "vectors" or view.scope.conversation == BY_HAND_CONVERSATION:
             return  # what users wrote by hand was never read from messages, so nothing is read again
         if layer == "facts":
             last, size = min(last, row.extracted_seq), self.writer.batch_messages

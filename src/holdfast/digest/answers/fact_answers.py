@@ -33,7 +33,16 @@ from ..grounding import in_other_language, locate_number, locate_quote, verify_s
 from ..mentions import UNIQUE, SubjectNames, subject_name, without_owner
 from ..second_look import OF_OTHERS, claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
-from .wording import attribute_sentence, said_otherwise, says_of_user, verify_relation, verify_tools
+from .wording import (
+    ADDS,
+    attribute_sentence,
+    each_of_list,
+    said_otherwise,
+    says_of_user,
+    stated_unquoted,
+    verify_relation,
+    verify_tools,
+)  # fmt: skip
 
 # What holds from the day that it names.
 MEASURED = frozenset(("health", "medication", "lab", "labs", "result", "measurement", "vitals"))
@@ -321,7 +330,6 @@ _MEASURED = expression(r"[<>~]?\d+(?:[.,/]\d+)*(?: ?(?:%|[^\W\d_]{1,6}(?:/[^\W\d
 _STAMP = expression(r"\b\d{4}-\d\d-\d\d\b")
 _NOT_MEASURED = frozenset(("account", "appointment", "budget", "identity", "medication", "trip"))
 _REMOVES = frozenset("remove retract delete end ended stop stopped forget negate unset false".split())
-_ADDS = frozenset("add append join multi also insert new".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +340,7 @@ class PromptWindow:
     ``messages`` are to be read, by number; those ``before`` them are context.  ``subject`` is the subject of the
     conversation; ``others`` maps known names to their subjects; ``known`` holds the facts that are believed.
     ``names`` are the user's own; ``speakers`` tells the subject of messages that another than the user wrote.
-    ``fact_language`` is the one in which facts are worded, where it is not the chat's.
+    ``fact_language`` is the one in which facts are worded, where it is not the chat's; ``unquoted``: `Config.believe_unquoted`.
     """
 
     messages: Mapping[int, Message]
@@ -344,6 +352,7 @@ class PromptWindow:
     names: Sequence[str] = ()
     speakers: Mapping[int, str] = field(default_factory=dict)
     fact_language: str | None = None
+    unquoted: bool = False
 
     def translates(self, message: Message | None) -> bool:
         """Whether facts of *message* are worded in another language than it is."""
@@ -419,7 +428,7 @@ def parse_fact_rows(text: str, window: PromptWindow, *, source: str, cut: bool =
     found: list[Candidate] = []
     dropped: list[tuple[Candidate, str]] = []
     places = Counter((row.get("category", ""), row.get("fact_key", "")) for row in rows.rows)
-    for row in (one for listed in rows.rows for one in _each_of_list(listed, window)):
+    for row in (one for listed in rows.rows for one in each_of_list(listed, window.messages.values())):
         if "op" not in row and row.get("fact_key") and places[row.get("category", ""), row.get("fact_key", "")] == 1:
             row = {**row, "op": "set"}  # four columns: the row is upserted
         candidate, reason = _candidate(row, window, source, only=len(rows.rows) == 1)
@@ -444,15 +453,6 @@ def _from_bullets(text: str, *, cut: bool) -> ParsedRows:
     return ParsedRows(
         [dict(zip(columns, ("context", says, BULLET_CONFIDENCE, number), strict=True)) for says, number in told]
     )
-
-
-def _each_of_list(row: dict[str, str], window: PromptWindow) -> list[dict[str, str]]:
-    """Return a row for each value of a list that is added: "nuts, eggs" of "nuts and eggs"; "Paris, France" is one place."""
-    value, added = row.get("fact_value", ""), row.get("op", "").strip().lower() in _ADDS and row.get("fact_key")
-    parts = [part.strip() for part in value.split(",")]
-    said = "\n".join(message.content for message in window.messages.values() if message.role == "user").casefold()
-    apart = added and value.casefold() not in said and all(part and part.casefold() in said for part in parts)
-    return [{**row, "fact_value": part} for part in parts] if apart and not re.search(r"\d", value) else [row]
 
 
 def _quotes_claim(candidate: Candidate) -> bool:
@@ -599,7 +599,8 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow, 
     here = (candidate.subject, candidate.category, candidate.key)
     known = any((f.subject, f.category, f.key) == here and f.live for f in window.known)
     asked = question_of(window.previous(message.seq))
-    if attribute and candidate.subject == SELF and not (quoted or known or asked or says_of_user(candidate)):
+    unsaid = not (quoted or known or asked or window.unquoted or says_of_user(candidate))
+    if attribute and candidate.subject == SELF and unsaid:
         why = verify_relation(f"{candidate.category}/{candidate.key}", candidate.value, message.content)
     return why or verify_tools(candidate.category, told, message.content, named)
 
@@ -638,9 +639,17 @@ def _evidence(
         found = _nearest_sentence(terms_of(value), places, MOST_OF_VALUE, _PREDICATES | _known_terms(window))
     free = only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
     if found is None and free and _changes_known(row, value, window):
-        said = users[0].content.rstrip()
-        found = users[0], said, 0, ""  # the one message that was read: "fish is back on my plate" after "vegetarian"
+        found = (
+            users[0],
+            users[0].content.rstrip(),
+            0,
+            "",
+        )  # the one message that was read: "fish is back on my plate" after "vegetarian"
     found = found or said_otherwise(row, value, places)
+    if found is None and window.unquoted and not quote:
+        meant = [message for message in places if message.role == "user"]
+        whole = (meant[0], meant[0].content.rstrip(), 0, "") if len(meant) == 1 else None
+        found = stated_unquoted(row, value, _nearest_sentence(terms_of(wanted), meant, 0.01) or whole)
     if found:
         return found
     return (named, quote, -1, NOT_QUOTED if quote else "") if named else (None, quote, -1, NO_MESSAGE)
@@ -722,7 +731,7 @@ def _op(cell: str) -> tuple[Literal["assert", "retract"], Literal["replace", "ad
     word = cell.strip().lower()
     if word in _REMOVES:
         return "retract", ""
-    return "assert", "add" if word in _ADDS else "replace" if word in ("set", "replace", "update", "change") else ""
+    return "assert", "add" if word in ADDS else "replace" if word in ("set", "replace", "update", "change") else ""
 
 
 def _choice(cell: str, known: Sequence[str], default: str) -> str:

@@ -16,9 +16,10 @@ from typing import Any
 from ...text import dataclass, expression
 from ...text.render import well_formed
 from ...text.sentences import split_sentences
-from ...text.terms import fold_quotes
+from ...text.terms import fold_quotes, language_of
 from ...types import Candidate, Message
 from ..grammar import load_language
+from ..grounding import says_number
 from ..second_look import OUR_WORDS, terms_of
 
 _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
@@ -239,6 +240,46 @@ def said_otherwise(
             if says_in_other_words(row.get("category", ""), claim, value, span.of(message.content)):
                 return message, span.of(message.content), span.start, ""
     return None
+
+
+ADDS = frozenset("add append join multi also insert new".split())  # what a row may call adding a value
+
+
+def each_of_list(row: dict[str, str], messages: Iterable[Message]) -> list[dict[str, str]]:
+    """Return a row for each value of a list that is added: "nuts, eggs" of "nuts and eggs"; "Paris, France" is one place."""
+    value, added = row.get("fact_value", ""), row.get("op", "").strip().lower() in ADDS and row.get("fact_key")
+    parts = [part.strip() for part in value.split(",")]
+    said = "\n".join(message.content for message in messages if message.role == "user").casefold()
+    apart = added and value.casefold() not in said and all(part and part.casefold() in said for part in parts)
+    return [{**row, "fact_value": part} for part in parts] if apart and not re.search(r"\d", value) else [row]
+
+
+# What somebody says of themselves, in English (the last are sentences that leave "I" out), and what supposes behind it.
+_OF_ONESELF = expression(
+    r"\b(?:i|we|me|us|my|our|mine|ours|myself|please)\b|^\W*(?:got|have|had|been|trying|living|keep|no|only|never|always|can['’]t|don['’]t)\b",
+    re.IGNORECASE,
+)
+_SUPPOSES = expression(r"\W*(?:if|unless|suppose|imagine|wenn|falls|si|se|als)\s+", re.IGNORECASE)
+
+
+def stated_unquoted(
+    row: Mapping[str, str], value: str, told: tuple[Message, str, int, str] | None
+) -> tuple[Message, str, int, str] | None:
+    """
+    Return the words that a row rests on which says what nobody said; none where they say nothing of the user, or lack a number of it.
+
+    They begin behind "if", so that what they suppose is seen.
+    """
+    if told is None:
+        return None
+    message, said, start, reason = told
+    code = language_of(said)
+    unsaid = any(not says_number(number, said, code) for number in re.findall(r"\d+(?:[.,]\d+)*", value))
+    if unsaid or not (row.get("subject") or code != "en" or _OF_ONESELF.search(said)):
+        return None
+    supposes = _SUPPOSES.match(said)
+    skipped = supposes.end() if supposes else 0
+    return message, said[skipped:], start + skipped, reason
 
 
 def says_of_user(candidate: Candidate) -> bool:
