@@ -84,7 +84,7 @@ from .reconcile.registry import registry
 from .reports import ConsolidationReport, DigestReport, ErasureReceipt, Explained, PromptPreview, RebuildReport, Receipt
 from .scope import CHARACTER, SELF, Scope
 from .store import FactRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
-from .text import NDArray, np
+from .text import NDArray, forget_remembered, np
 from .text.terms import count_tokens
 from .text.validate import MessageLike, checked_messages
 from .types import ConsentState, Fact, FactChange, Hit, HitKind, Message, ReplyUsage, Section, TurnKey
@@ -173,6 +173,7 @@ class Engine:
 
     def _forget_caches(self) -> None:
         """Drop everything that was read before an erasure."""
+        forget_remembered()
         if self.cache is not None:
             self.cache.clear()
         if self._remembering is not None:

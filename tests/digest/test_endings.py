@@ -15,8 +15,9 @@ from holdfast.digest.endings import find_endings
 from holdfast.digest.grammar import (
     contrast_expressions,
     correction,
-    ending_sources,
-    event_expressions,
+    ending_templates,
+    event_templates,
+    filled,
     following_value,
     languages,
     load_language,
@@ -26,6 +27,7 @@ from holdfast.digest.grammar import (
 from holdfast.digest.rules import extract_facts
 from holdfast.digest.second_look import KnownValue, known_values
 from holdfast.testing.fakes import FakeClock
+from holdfast.text import plainly_lowered
 from holdfast.types import Message
 
 CASES = tomllib.loads((Path(__file__).parent / "endings.toml").read_text(encoding="utf-8"))
@@ -233,23 +235,55 @@ def test_a_name_of_two_words_ends_what_is_known_of_them():
     assert [c.subject for c in find_endings(message, [], known, others={"Mary Ann": "mary_ann"})] == ["mary_ann"]
 
 
-@pytest.mark.parametrize("code", [code for code in languages() if load_language(code).ended])
-def test_every_expression_of_a_language_compiles(code):
-    ended, value = load_language(code).ended, value_expression(("Otto",), load_language(code))
+def said_in_cases(code: str) -> list[str]:
+    """Return the last messages of the cases of endings and corrections of a language."""
+    files = (Path(__file__).parent / "ending_cases").glob("*.jsonl")
+    cases = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    return [case["messages"][-1]["content"] for case in cases if case["lang"] == code]
 
-    each = {
-        source  # those of any category are compiled once
+
+@pytest.mark.parametrize("code", [code for code in languages() if load_language(code).ended])
+def test_an_expression_matches_no_text_without_the_words_that_it_is_said_to_need(code):
+    ended, anything = load_language(code).ended, r"\w+"
+    endings = (
+        template
         for category in ended["find"]
-        for subject, names in (("self", ()), ("rex", ("Rex",)))
-        for source in ending_sources(load_language(code), category.split()[0], subject, value, names)
-    }
-    assert all(map(re.compile, each))
-    for number, _ in enumerate(ended.get("event", ())):
-        for when in ("now", "just"):
-            event_expressions(code, number, when, ("Otto",))
+        for own, names in ((True, ()), (False, ("Rex",)))
+        for template in ending_templates(code, category.split()[0], own, False)
+    )
+    events = (
+        template
+        for number, _ in enumerate(ended.get("event", ()))
+        for when in ("now", "just")
+        for template in event_templates(code, number, when)
+    )
+    texts = [(text, plainly_lowered(text)) for text in (*said_in_cases(code), "MY WİFE DİED", "I ſold the car")]
+
+    needing = matched = 0
+    for template in {*endings, *events}:
+        needing += bool(template.needs)
+        regex = re.compile(filled(template.source, anything, ("Rex",), "self"), re.IGNORECASE)
+        found = [lowered for text, lowered in texts if regex.search(text)]
+        matched += len(found)
+        assert all(map(template.fits, found))
+    assert needing
+    assert matched or not said_in_cases(code)
     for kind in ended.get("renew", {}):
-        assert renewal(code, kind, "Otto")
+        assert list(renewal(code, kind, "Otto", None))
     assert all((contrast_expressions(code, "Otto"), following_value(code), correction(code)))
+
+
+def test_a_message_that_names_a_fact_compiles_only_what_may_match_it(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(
+        re, "compile", lambda source, flags=0, whole=re.compile: compiled.append(source) or whole(source, flags)
+    )
+    known = [KnownValue("self", "possession", "owns", "Trabant", False, "Owns a Trabant.")]
+
+    found = find_endings(Message("user", "I sold the Trabant last week.", at=AT, seq=1), [], known)
+
+    assert [one.value for one in found] == ["Trabant"]
+    assert 0 < sum("Traban" in source for source in compiled) < 20
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
 from holdfast import Config, Memory
+from holdfast.digest import grammar
+from holdfast.digest.authorship import masked
+from holdfast.digest.second_look import known_value
 from holdfast.errors import NotFound
 from holdfast.privacy import forget
 from holdfast.store import ReadView, Store, WriteView, writeview
+from holdfast.store import rows as parsing
 from holdfast.store.queries import tables
 from holdfast.testing.fakes import FakeClock, HashEmbedder
 from tests import keeping
@@ -449,3 +454,24 @@ def test_an_erasure_reads_the_summaries_of_all_conversations_at_once(memory, mon
     memory.conversation("two", user="ben").forget(1)
 
     assert set(places) <= {"two"}
+
+
+def size_of(cached: Any) -> int:
+    """Return how many answers of a function are remembered."""
+    size: int = cached.cache_info().currsize
+    return size
+
+
+def test_an_erasure_forgets_what_was_read_of_messages_and_facts_so_far() -> None:
+    """The facts that messages are read beside, their names and the expressions made of them are kept between messages."""
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record("I have a dog called Rex.")
+        chat.record("Sadly Rex died last week.")
+        remembered = (known_value, masked, parsing._fact, grammar._compiled)
+        before = [size_of(one) for one in remembered]
+
+        memory.user("ana").erase()
+
+    assert all(before)
+    assert [size_of(one) for one in remembered] == [0, 0, 0, 0]

@@ -13,7 +13,16 @@ from typing import Any, ClassVar
 import pytest
 
 from holdfast import Message
-from holdfast.text import dataclass, expression
+from holdfast.text import (
+    dataclass,
+    expression,
+    forget_remembered,
+    may_hold,
+    needed_words,
+    plainly_lowered,
+    remembered,
+    words_of_macros,
+)
 
 
 def make(decorator: Callable[..., Any], options: dict[str, bool]) -> Any:
@@ -152,3 +161,54 @@ def test_an_expression_is_that_of_the_standard_library() -> None:
     assert numbers.sub("#", "1 and 22") == "# and #"
     assert [found["number"] for found in numbers.finditer("1 and 22")] == ["1", "22"]
     assert numbers.groupindex == {"number": 1}
+
+
+MACROS = {"who": r"\b(?:i|we) ?", "stop": "(?:stopp?(?:ed|ing)|quit(?:ting)?)", "either": "one|other", "v": "<v>"}
+
+
+@pytest.mark.parametrize(
+    ("source", "needed"),
+    [
+        ("sold(?: my)? {v}", [{"sold"}]),
+        ("cancell?ed", [{"cancel"}, {"ed"}]),
+        ("{who} {stop} {v}", [{"stop", "quit"}]),
+        ("(?:abc|def)+ (?:ghi)? x{2}y", [{"abc", "def"}]),
+        ("colou?r", [{"colo"}]),
+        ("ab*c{0,3}dé", [{"dé"}]),
+        ("foo|bar(?:baz|q)", [{"foo", "bar"}]),
+        ("foo|b?", []),
+        (r"(?<!not )(?=now)\x20over[^\]a]zz", [{"over"}, {"zz"}]),
+        ("(?P<it>Foo)(?-i:Bar)", [{"bar"}, {"foo"}]),
+        ("<names> died", [{"died"}]),
+        ("{either} died", []),  # "one|other died": the bar parts it
+        ("{unknown} died", []),
+        ("(?i)died", []),
+        ("(a)?(?(1)died|gone)", []),
+        ("돌아가셨", [{"돌아가셨"}]),
+    ],
+)
+def test_the_words_that_an_expression_needs_are_those_of_every_match(source, needed):
+    assert sorted(map(sorted, needed_words(source, words_of_macros(MACROS)))) == sorted(map(sorted, needed))
+
+
+def test_a_letter_that_matches_another_one_without_case_hides_no_word():
+    assert plainly_lowered("ICH WILL ÄPFEL") == "ich will äpfel"
+    assert plainly_lowered("İs it ſold") is None
+    assert may_hold("ſold", "sold")
+    assert not may_hold("bought", "sold")
+
+
+def test_what_is_remembered_of_texts_is_bounded_and_can_be_forgotten():
+    read = []
+
+    @remembered(2)
+    def length(text: str) -> int:
+        read.append(text)
+        return len(text)
+
+    lengths = [length(text) for text in ("a", "bb", "a", "ccc", "bb")]
+    forget_remembered()
+    length("bb")
+
+    assert lengths == [1, 2, 1, 3, 2]
+    assert read == ["a", "bb", "ccc", "bb", "bb"]

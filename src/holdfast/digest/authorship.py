@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 from itertools import islice, pairwise
 
-from ..text import dataclass, expression
+from ..text import dataclass, expression, remembered
 from ..text.sentences import split_sentences
 from ..text.terms import fold_quotes
 from .speakers import BLANK as BLANK
@@ -51,7 +50,7 @@ class OtherText:
     kind: str
 
 
-@lru_cache(maxsize=128)
+@remembered(128)
 def find_other_text(text: str) -> tuple[OtherText, ...]:
     """Return the parts of *text* that are not the writer's own statements, in the order in which they were found."""
     left, found = text, []
@@ -63,7 +62,7 @@ def find_other_text(text: str) -> tuple[OtherText, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=128)
+@remembered(128)
 def masked(text: str) -> str:
     """
     Blank every character of *text* that is not the writer's own statement; the length stays.

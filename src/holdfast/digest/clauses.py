@@ -19,10 +19,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 from ..text import dataclass, expression
-from ..text.render import well_formed
+from ..text.render import THIRD, in_their_words, in_third, well_formed
 from ..types import Modality
 from .authorship import BLANK
-from .grammar import THIRD, PatternLanguage, cues, in_their_words, in_third
+from .grammar import PatternLanguage, cues
 from .mentions import ME, MentionedPerson
 
 MOST_WORDS = 24  # of one statement

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, partial
 from typing import Any
 
 from ..scope import SELF
-from ..text import expression
+from ..text import expression, may_hold, remembered
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Message
@@ -26,13 +26,17 @@ from .grammar import (
     SENTENCE,
     ChangeSignal,
     PatternLanguage,
+    Span,
     akin_expression,
     change_signals,
     cues,
     ending_cue,
     ending_expressions,
+    ending_templates,
     event_expressions,
+    events_in,
     exclusive_words,
+    kind_expression,
     kind_words,
     load_language,
     renewal,
@@ -42,7 +46,6 @@ from .grammar import (
 from .mentions import is_said, subject_name
 from .new_values import (
     Reading,
-    Span,
     find_corrections,
     find_new_numbers,
     find_new_values,
@@ -135,7 +138,7 @@ def _found_in(
     """Return what the words of one language end, each once; *lost* is what the message itself states and may end."""
     just = [one for one in wanted if 0 < message.seq - one.seq <= JUST and one.seq]
     found: dict[tuple[str, str, str, str, str], Candidate] = {}
-    by_label = _by_label(rules, wanted)
+    by_label = cache(partial(_by_label, rules, wanted))
     before = ""
     for span in split_pieces(text, MAX_TEXT_CHARS):
         reading = Reading(rules, message, _plain(rules, span.of(text)), span.start, others, by_label)
@@ -144,7 +147,7 @@ def _found_in(
         if before and _POINTS_BACK.search(reading.text) and (meant := _brought_up(before, wanted, message.seq - 1)):
             known = [meant.get((*one.address, one.value), one) for one in wanted]
             latest = list(meant.values())
-            reading = replace(reading, by_label=_by_label(rules, known))
+            reading = replace(reading, by_label=cache(partial(_by_label, rules, known)))
         before = reading.text
         for candidate in (*_in_sentence(reading, known, latest, stated), *ended):
             what = (candidate.op, candidate.subject, candidate.category, candidate.key, candidate.value)
@@ -170,7 +173,7 @@ def _brought_up(before: str, wanted: Sequence[KnownValue], seq: int) -> dict[tup
 
 
 def _is_word_of(name: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+    return may_hold(text, name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _is_stated_of_another(new: Candidate, stated: Sequence[Candidate]) -> bool:
@@ -300,40 +303,47 @@ def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> li
 
 def _named(reading: Reading, one: KnownValue) -> Span | None:
     """Return the words of a sentence that name a known value and end it."""
-    lowered = reading.text.casefold()
-    names = tuple(name for name in _own_names(reading.rules, one) if name.casefold().rstrip("s") in lowered)
-    names += tuple(form for name in (one.value, one.key, one.words) for form in reading.said.get(name.casefold(), ()))
-    called = kind_words(reading.rules.code, one.key) if one.category == "medication" else ()
-    called += same_words(reading.rules.code, one.words.casefold())
+    folded, code, said = reading.text.casefold(), reading.rules.code, reading.said
+    names: tuple[str, ...] = ()
+    if any(map(folded.__contains__, one.stems)):
+        names = tuple(name for name in _own_names(reading.rules, one) if name.casefold().rstrip("s") in folded)
+    if said:
+        names += tuple(form for name in (one.value, one.key, one.words) for form in said.get(name.casefold(), ()))
+    called = same_words(code, one.words.casefold())
     if one.category == "medication":
-        called += (said_name(reading, one).casefold(),)
-    names += tuple(name for name in called if name in lowered)
-    people = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
-    people += same_words(reading.rules.code, one.subject)
-    if one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age"):
-        whom = value_expression((*people, one.subject), reading.rules)
-        gone = _search(reading, ending_expressions(reading.rules.code, "death", SELF, whom, ()))
+        called = (*kind_words(code, one.key), *called, said_name(reading, one).casefold())
+    names += tuple(name for name in called if name in folded)
+    mortal = one.subject != SELF and (one.category not in ("identity", "life") or one.key == "age")
+    if mortal and any(template.fits(reading.lowered) for template in ending_templates(code, "death", True, False)):
+        whom = value_expression((*_people(reading, one), one.subject), reading.rules)
+        gone = _search(reading, ending_expressions(code, "death", SELF, whom, (), reading.lowered))
         if gone is not None and not reading.stops(("death",), whom):
             return gone
     if not names:
         return None
-    value = value_expression(names, reading.rules)
+    people, value = _people(reading, one), value_expression(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
     if one.kind == "statement" and _PEOPLE & _addresses_of(reading.rules.code, one.text):
         category = "family"  # people are not scrapped or replaced as things are
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
     category = {"does_not_eat": "uneaten", "avoids": "uneaten", "dislikes": "disliked"}.get(one.key, category)
-    takers = {other.subject for other in reading.by_label.get(_label_of(one), ())}
-    alone = one.category in ("medication", "allergy") and one.subject != SELF and len(takers) == 1
-    expressions = ending_expressions(reading.rules.code, category, one.subject, value, people, alone=alone)
+    alone = one.category in ("medication", "allergy") and one.subject != SELF
+    alone = alone and len({other.subject for other in reading.by_label().get(_label_of(one), ())}) == 1
+    expressions = ending_expressions(code, category, one.subject, value, people, reading.lowered, alone=alone)
     return _ending(reading, one, expressions, value)
+
+
+def _people(reading: Reading, one: KnownValue) -> tuple[str, ...]:
+    """Return the names of whom a known value is about."""
+    named = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
+    return named + same_words(reading.rules.code, one.subject)
 
 
 def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[KnownValue, Span]]:
     """Yield the known values that a clause names beside words of change: "all my vinyl went to a charity shop"."""
     text, code = reading.text, reading.rules.code
-    said = [(signal, found.span()) for signal in change_signals(code) for found in signal.words.finditer(text)]
+    said = [(signal, span) for signal in change_signals(code) for span in signal.places(text, reading.lowered)]
     unless = ending_cue(code, "unchanged")
     if not said or (unless is not None and unless.search(text)):
         return
@@ -486,12 +496,15 @@ def _by_its_kind(
         kind = "|".join(map(re.escape, reading.said.get((kind or "").casefold(), ()))) or kind
     if not kind or one.subject != SELF:
         return None
-    value = rf"(?<!\w)(?:{nouns['just' if one in just else 'own']}){nouns['like']}(?:{kind})(?!\w)"
-    value = value.replace(" ", r"\s+")
+    named = kind_expression(reading.rules.code, kind, "just" if one in just else "own")
+    if not named.fits(reading.lowered):
+        return None
+    value = named.source
     alike = (other for other in known if other.subject == SELF and _group(other) == _group(one) and other is not one)
     if re.search(value, reading.text, re.IGNORECASE) is None or (one.category not in _TOGETHER and any(alike)):
         return None
-    return _ending(reading, one, ending_expressions(reading.rules.code, one.category, SELF, value, ()), value)
+    expressions = ending_expressions(reading.rules.code, one.category, SELF, value, (), reading.lowered)
+    return _ending(reading, one, expressions, value)
 
 
 def _by_its_kin(
@@ -573,7 +586,7 @@ def _fewer_pets(
     counts = [
         one for one in known if one.category == "pets" and one.key.startswith("how_many_") and one.value.isdigit()
     ]
-    species = _species(known)
+    species = _species(known) if counts else {}
     for count in counts:
         kind = count.key.removeprefix("how_many_").replace("_", " ")
         one_of = re.escape(kind.removesuffix("s"))
@@ -583,7 +596,7 @@ def _fewer_pets(
             if known_kind == kind.removesuffix("s") or (known_kind is None and len(counts) == 1):
                 left, span = left - 1, place
         if not lost:
-            told = next(_matches(reading, renewal(reading.rules.code, "count", one_of)), None)
+            told = next(_matches(reading, renewal(reading.rules.code, "count", one_of, reading.lowered)), None)
             said = told.groupdict().get("new") if told is not None else None
             if told is not None:
                 span = told.span()
@@ -604,9 +617,11 @@ def _by_event(
 ) -> Iterator[tuple[KnownValue, Span]]:
     """Yield the known values that an event ends without naming them: "they let me go", "cancelled it"."""
     last = max((one.seq for one in just if one.kind == "attribute"), default=0)
-    places = {id(one) for one in known}
-    for number, event in enumerate(reading.rules.ended.get("event", ())):
-        own = [one for one in reading.by_label.get(f"event {number}", ()) if id(one) in places]
+    code, lowered, places = reading.rules.code, reading.lowered, {id(one): place for place, one in enumerate(known)}
+    for number in events_in(code, lowered, ("now", "just") if just else ("now",)) if known else ():
+        event, labels = reading.rules.ended["event"][number], reading.by_label()
+        alike = {id(one): one for label in event["ends"] for one in labels.get(label, ()) if id(one) in places}
+        own = [alike[one] for one in sorted(alike, key=places.__getitem__) if _ends(reading.rules, event, alike[one])]
         if not own:
             continue
         named = _names_of_event(reading, event, own)
@@ -617,9 +632,9 @@ def _by_event(
         recent = _one_thing([one for one in own if one in just and reading.message.seq - one.seq <= reach])
         if any(one.kind == "statement" for one in recent) and (len(recent) > 1 or recent[0].seq <= last):
             recent = []  # "it" may mean another thing
-        span = _search(reading, event_expressions(reading.rules.code, number, "now", named))
+        span = _search(reading, event_expressions(code, number, "now", named, lowered))
         if span is None and recent:
-            span, own = _search(reading, event_expressions(reading.rules.code, number, "just", named)), recent
+            span, own = _search(reading, event_expressions(code, number, "just", named, lowered)), recent
             if span and _means_another(reading, span, own):
                 continue  # "we had a cat called Tom, he died"
         if span is None:
@@ -636,7 +651,8 @@ def _by_event(
         meant = [
             one
             for one in own
-            if any(name.casefold() in words for name in _called(reading.rules.code, one)) or _relation(one, words)
+            if any(name.casefold() in words for name in _called(reading.rules.code, one))
+            or (one.category == "family" and f"my {one.key.replace('_', ' ')}" in words)
         ]
         people = {one.value.casefold() for one in meant}
         own = [
@@ -708,11 +724,6 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
             found.setdefault(OTHERS, []).append(one)
         for label in (*(labels if own else ()), _label_of(one)):
             found.setdefault(label, []).append(one)
-    places = {id(one): place for place, one in enumerate(known)}
-    for number, event in enumerate(rules.ended.get("event", ())):
-        alike = {id(one): one for label in event["ends"] for one in found.get(label, ()) if _ends(rules, event, one)}
-        if alike:
-            found[f"event {number}"] = sorted(alike.values(), key=lambda one: places[id(one)])
     return found
 
 
@@ -734,10 +745,6 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
 _EXPECTING = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
 _PARTNERS = _EXPECTING | {"husband", "boyfriend", "spouse", "fiance", "fiancé"}
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
-
-
-def _relation(one: KnownValue, words: str) -> bool:
-    return one.category == "family" and f"my {one.key.replace('_', ' ')}" in words
 
 
 _UNEATEN = frozenset(("does_not_eat", "avoids"))
@@ -779,7 +786,7 @@ def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> 
     return f"{one.category}/{one.key}" in event["ends"] or f"{one.category}/*" in event["ends"]
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _addresses_of(code: str, sentence: str) -> frozenset[str]:
     """Return the addresses at which a statement would be if it were an attribute: "family/partner" of "Is dating Ravi."."""
     rules = load_language(code)

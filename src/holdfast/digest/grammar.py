@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property, lru_cache
 from importlib import resources
 from typing import Any
 
 from ..scope import SELF
-from ..text import dataclass, expression
+from ..text import ExpressionTemplate, NeededWords, dataclass, expression, needed_words, remembered, words_of_macros
 from ..text.terms import fold_quotes
 
 FALLBACK = "en"
+Span = tuple[int, int]
 SENTENCE = "statement"  # what may be of any category
 
 _HOLE = expression(r"\{([a-z_A-Z]+)(\+?)(?::([a-z_]+))?\}")
@@ -439,7 +440,7 @@ _WIDE = expression("[\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af]")  # scripts that 
 _LETTER = r"(?-i:[^\W\u1100-\u11ff\u3040-\u9fff\uac00-\ud7af])"
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
     rules = load_language(code)
     found: dict[str, tuple[str, ...]] = {}
@@ -452,7 +453,7 @@ def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
     return found
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def same_words(code: str, word: str) -> tuple[str, ...]:
     """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
     rules = load_language(code)
@@ -460,7 +461,7 @@ def same_words(code: str, word: str) -> tuple[str, ...]:
     return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def kind_words(code: str, medicine: str) -> tuple[str, ...]:
     """Return what a medicine is called by its kind: "antibiotics" for "amoxicillin"."""
     rules = load_language(code)
@@ -479,58 +480,101 @@ def ending_cue(code: str, name: str) -> re.Pattern[str] | None:
     return re.compile(spelled(source, {}), re.IGNORECASE) if source else None
 
 
-@lru_cache(maxsize=4096)
-def switch_expressions(code: str, kind: str, words: str) -> tuple[re.Pattern[str], ...]:
-    """Compile the expression before the new value of a fact whose old one is *words*, or is not named."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    macros = rules.ended["macro"] | {"v": "<v>"}
-    templates = rules.ended.get("switch", {}).get(kind, ())
-    sources = (
-        spelled(without_subject(source, rules), macros).replace("<v>", value_expression((words,), rules))
-        for source in templates
-    )
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
-
-
-@lru_cache(maxsize=4096)
-def ending_expressions(
-    code: str, category: str, subject: str, value: str, names: tuple[str, ...], *, alone: bool = False
-) -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions that end what *value* matches, of that category and subject; see `ending_sources`."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    sources = ending_sources(rules, category, subject, value, names, alone=alone)
-    return tuple(re.compile(source, re.IGNORECASE) for source in sources)
-
-
-def ending_sources(
-    rules: PatternLanguage, category: str, subject: str, value: str, names: tuple[str, ...], *, alone: bool = False
-) -> Iterator[str]:
-    """Yield the expressions as text; where *alone*, only the user can have such a thing, so that the owner need not be named."""
-    macros = rules.ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
+@lru_cache(maxsize=64)
+def _macros(
+    code: str, *, own: bool = True, alone: bool = False
+) -> tuple[dict[str, str], dict[str, NeededWords | None]]:
+    """Return the macros of a language for what is about the user, or not *own*, and the words that each needs."""
+    macros = _known(code).ended["macro"] | {"v": "<v>", "it": "(?P<it><v>)"}
     macros["they"] = r"\b(?:she|he|it|they)" if alone else "(?!)"
-    if subject != SELF:
+    if not own:
         macros["who"] = macros["me"] = macros["other"]
     macros.pop("other")
+    return macros, words_of_macros(macros)
+
+
+def _templates(
+    sources: Iterable[str], macros: tuple[Mapping[str, str], Mapping[str, NeededWords | None]]
+) -> tuple[ExpressionTemplate, ...]:
+    return tuple(ExpressionTemplate(spelled(source, macros[0]), needed_words(source, macros[1])) for source in sources)
+
+
+@remembered(1024)
+def _compiled(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.IGNORECASE)
+
+
+def _fitting(
+    templates: Iterable[ExpressionTemplate],
+    lowered: str | None,
+    value: str,
+    names: tuple[str, ...] = (),
+    subject: str = SELF,
+) -> Iterator[re.Pattern[str]]:
+    """Yield the expressions that may match a text: to compile all of them for each value takes a hundred times as long."""
+    for template in templates:
+        if template.fits(lowered):
+            yield _compiled(filled(template.source, value, names, subject))
+
+
+@lru_cache(maxsize=256)
+def _switch_templates(code: str, kind: str) -> tuple[ExpressionTemplate, ...]:
+    templates = _known(code).ended.get("switch", {}).get(kind, ())
+    return _templates((without_subject(one, _known(code)) for one in templates), _macros(code))
+
+
+def switch_expressions(code: str, kind: str, words: str, lowered: str | None) -> Iterator[re.Pattern[str]]:
+    """Yield the expressions before the new value of a fact whose old one is *words*, or is not named, that may match a text."""
+    return _fitting(_switch_templates(code, kind), lowered, value_expression((words,), _known(code)))
+
+
+@remembered(256)
+def kind_expression(code: str, kind: str, whose: str) -> ExpressionTemplate:
+    """Return the expression of one of the nouns of a kind of fact, with the words in front of it: "my job"."""
+    nouns = _known(code).ended["nouns"]
+    source = rf"(?<!\w)(?:{nouns[whose]}){nouns['like']}(?:{kind})(?!\w)".replace(" ", r"\s+")
+    return ExpressionTemplate(source, needed_words(source, {}))
+
+
+def _known(code: str) -> PatternLanguage:
+    rules = load_language(code)
+    assert rules is not None  # the caller found it
+    return rules
+
+
+def ending_expressions(
+    code: str,
+    category: str,
+    subject: str,
+    value: str,
+    names: tuple[str, ...],
+    lowered: str | None,
+    *,
+    alone: bool = False,
+) -> Iterator[re.Pattern[str]]:
+    """Yield what ends *value*, of that category and subject, in a text; *alone*: only the user can have it, so no owner is named."""
+    return _fitting(ending_templates(code, category, subject == SELF, alone), lowered, value, names, subject)
+
+
+@lru_cache(maxsize=512)
+def ending_templates(code: str, category: str, own: bool, alone: bool) -> tuple[ExpressionTemplate, ...]:
+    """Return the expressions that end what is known of the user or, where not *own*, of another; see `ending_expressions`."""
+    rules = _known(code)
     lists_for = (
         {category} if category in ("death", "uneaten", "disliked") else {category, "any"} | {"done"} - {category}
     )
     lists_for -= {"done"} if category == "allergy" else set()
     lists: Mapping[str, list[str]] = rules.ended.get("find", {})
+    sources = []
     for categories, templates in lists.items():
         every = category == SENTENCE and categories not in ("death", "disliked", "allergy", "food uneaten")
         if every or not {*categories.split()}.isdisjoint(lists_for):
             for template in templates:
-                if subject == SELF or alone or category == "pets" or "{who}" in template or "{me}" in template:
-                    source = without_subject(template, rules) if subject == SELF else template
+                if own or alone or category == "pets" or "{who}" in template or "{me}" in template:
+                    source = without_subject(template, rules) if own else template
                     source = source.replace("{any}", "{few}") if every else source
-                    yield filled(
-                        spelled(source if "{it}" in source else source.replace("{v}", "{it}", 1), macros),
-                        value,
-                        names,
-                        subject,
-                    )
+                    sources.append(source if "{it}" in source else source.replace("{v}", "{it}", 1))
+    return _templates(sources, _macros(code, own=own, alone=alone))
 
 
 def without_subject(template: str, rules: PatternLanguage) -> str:
@@ -540,23 +584,32 @@ def without_subject(template: str, rules: PatternLanguage) -> str:
     return template.replace("{who} ", "{me} ?").replace("{who}(?: {no}", "{me}(?: ?{no}")
 
 
-@lru_cache(maxsize=1024)
-def event_expressions(code: str, number: int, when: str, named: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions of one event; *named* are the values it may name."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    macros = {name: source for name, source in rules.ended["macro"].items() if name != "other"}
-    sources = (spelled(without_subject(source, rules), macros) for source in rules.ended["event"][number].get(when, ()))
-    return tuple(
-        re.compile(filled(source, value_expression(named, rules), (), SELF), re.IGNORECASE) for source in sources
-    )
+def event_expressions(
+    code: str, number: int, when: str, named: tuple[str, ...], lowered: str | None
+) -> Iterator[re.Pattern[str]]:
+    """Yield the expressions of one event that may match a text; *named* are the values it may name."""
+    return _fitting(event_templates(code, number, when), lowered, value_expression(named, _known(code)))
 
 
-@lru_cache(maxsize=1024)
+@remembered(8)
+def events_in(code: str, lowered: str | None, whens: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the numbers of the events of which a text may hold the words, of what is known "now" or was "just" stated."""
+    each = range(len(_known(code).ended.get("event", ())))
+    told = ((number, [one for when in whens for one in event_templates(code, number, when)]) for number in each)
+    return tuple(number for number, templates in told if any(one.fits(lowered) for one in templates))
+
+
+@lru_cache(maxsize=2048)
+def event_templates(code: str, number: int, when: str) -> tuple[ExpressionTemplate, ...]:
+    """Return the expressions of one event."""
+    sources = _known(code).ended["event"][number].get(when, ())
+    return _templates((without_subject(source, _known(code)) for source in sources), _macros(code))
+
+
+@remembered(1024)
 def contrast_expressions(code: str, words: str) -> tuple[re.Pattern[str], ...]:
     """Compile "hazelnuts, not eggs" and "not eggs", the latter with whatever follows."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
+    rules = _known(code)
     gap = r"\s+" if rules.spaced else r"\s*"
     article = r"(?:(?:an?|the|to|with|in|at|my|from|called)\s+)?" if code == FALLBACK else ""
     wrong = rf"{spelled(rules.ended['not'], {})}{gap}{article}{value_expression((words,), rules)}"
@@ -588,8 +641,7 @@ def new_value(rules: PatternLanguage) -> str:
 @lru_cache(maxsize=16)
 def following_value(code: str) -> re.Pattern[str]:
     """Compile a new value after "not eggs", up to its end."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
+    rules = _known(code)
     meant = spelled(rules.ended["meant"], {})
     start = rf"(?:\s*[,，;:.…–—-]+\s*(?:{meant}\s*[,:]?\s*)*|\s+(?:{meant}\s*[,:]?\s*)+)"
     return re.compile(start + new_value(rules), re.IGNORECASE)
@@ -598,8 +650,7 @@ def following_value(code: str) -> re.Pattern[str]:
 @lru_cache(maxsize=16)
 def correction(code: str) -> re.Pattern[str]:
     """Compile a correction that names only the right value."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
+    rules = _known(code)
     cue, meant = (spelled(rules.ended[name], {}) for name in ("cue", "meant"))
     start = rf"^\W*(?:(?:ah|oh|hm+|uh|um|argh|ugh|sorry|well|no|nein|nee|non|não)\W+)*(?:{cue}\W*)+(?:(?:{cue}|{meant})\W*)*"
     if "instead" in rules.ended:
@@ -616,8 +667,13 @@ class ChangeSignal:
 
     of: frozenset[str]
     first: bool
-    words: re.Pattern[str]
+    words: ExpressionTemplate
     gap: re.Pattern[str]
+
+    def places(self, text: str, lowered: str | None) -> Iterator[Span]:
+        """Yield where a text says one of its words."""
+        if self.words.fits(lowered):
+            yield from (found.span() for found in _compiled(self.words.source).finditer(text))
 
 
 @lru_cache(maxsize=16)
@@ -629,7 +685,7 @@ def change_signals(code: str) -> tuple[ChangeSignal, ...]:
         ChangeSignal(
             frozenset(table["of"].split()),
             side == "before",
-            re.compile("|".join(spelled(source, ended["macro"]) for source in table[side]), re.IGNORECASE),
+            _templates(("|".join(table[side]),), _macros(code))[0],
             re.compile(spelled(ended["gap"][table.get("gap", side)], ended["macro"]), re.IGNORECASE),
         )
         for table in ended.get("signal", ())
@@ -651,33 +707,30 @@ def exclusive_words(code: str) -> tuple[tuple[re.Pattern[str] | None, tuple[re.P
     )
 
 
-@lru_cache(maxsize=4096)
-def stopping_expressions(code: str, kinds: tuple[str, ...], value: str) -> tuple[re.Pattern[str], ...]:
-    """Compile what keeps a sentence from ending facts of these kinds: "Rex's sister died" for the pet Rex."""
-    rules = load_language(code)
-    assert rules is not None  # the caller found it
-    lists: Mapping[str, list[str]] = rules.ended.get("unless", {})
-    macros = rules.ended["macro"] | {"v": "<v>"}
-    return tuple(
-        re.compile(filled(spelled(source, macros), value, (), SELF), re.IGNORECASE)
-        for categories, templates in lists.items()
-        if not {*categories.split()}.isdisjoint(kinds)
-        for source in templates
-    )
+@lru_cache(maxsize=512)
+def _stopping_templates(code: str, kinds: tuple[str, ...]) -> tuple[ExpressionTemplate, ...]:
+    lists: Mapping[str, list[str]] = _known(code).ended.get("unless", {})
+    chosen = (one for names, those in lists.items() if not {*names.split()}.isdisjoint(kinds) for one in those)
+    return _templates(chosen, _macros(code))
+
+
+def stopping_expressions(
+    code: str, kinds: tuple[str, ...], value: str, lowered: str | None
+) -> Iterator[re.Pattern[str]]:
+    """Yield what keeps a text from ending facts of these kinds, if it matches: "Rex's sister died" for the pet Rex."""
+    return _fitting(_stopping_templates(code, kinds), lowered, value)
 
 
 @lru_cache(maxsize=256)
-def renewal(code: str, kind: str, words: str, about: str = "") -> tuple[re.Pattern[str], ...]:
-    """Compile the expressions that give a new value of a kind; *about* is what it is the value of: "book"."""
-    rules = load_language(code)
-    found = rules.ended.get("renew", {}).get(kind, ()) if rules is not None else ()
-    if rules is None:
-        return ()
-    value = value_expression((words,) if words else (), rules)
-    return tuple(
-        re.compile(filled(spelled(source, rules.ended["macro"]), value, (), about), re.IGNORECASE)
-        for source in ([found] if isinstance(found, str) else found)
-    )
+def _renewal_templates(code: str, kind: str) -> tuple[ExpressionTemplate, ...]:
+    found = _known(code).ended.get("renew", {}).get(kind, ())
+    return _templates([found] if isinstance(found, str) else found, _macros(code)) if found else ()
+
+
+def renewal(code: str, kind: str, words: str, lowered: str | None, about: str = "") -> Iterator[re.Pattern[str]]:
+    """Yield the expressions that give a new value of a kind, if they match; *about* is what it is the value of: "book"."""
+    if templates := _renewal_templates(code, kind):
+        yield from _fitting(templates, lowered, value_expression((words,) if words else (), _known(code)), (), about)
 
 
 def filled(source: str, value: str, names: tuple[str, ...], subject: str) -> str:
@@ -699,7 +752,7 @@ def value_expression(words: tuple[str, ...], rules: PatternLanguage) -> str:
     return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def akin_expression(words: tuple[str, ...], rules: PatternLanguage) -> re.Pattern[str]:
     """Compile the expression, in the group "it", of one of several values and the words made from each: "meditation"."""
     plain, made = value_expression(words, rules), ""
@@ -729,32 +782,6 @@ NEXT_VERB = expression(
     r"habite|travaille|vis|suis|ai|étudie|joue|apprends|lavoro|sono|ho|moro|trabalho|tenho|sou)\b"
 )
 """A further statement in the same sentence: a time behind it is not the first one's."""
-
-THIRD = {"have": "has", "do": "does", "go": "goes", "am": "is", "are": "is", "were": "was", "dont": "does not"}
-_THEM = {
-    "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they", "us": "them", "our": "their",
-    "ours": "theirs", "ourselves": "themselves", "i'm": "they are", "im": "they are", "i've": "they have", "ive": "they have",
-    "we're": "they are", "we've": "they have", "am": "are", "i'd": "they would", "i'll": "they will", "we'll": "they will", "n": "and", "w": "with",
-}  # fmt: skip
-
-
-def in_third(verb: str) -> str:
-    """Return the English *verb* in the third person: "go" gives "goes", "goes" itself."""
-    if verb in THIRD:
-        return THIRD[verb]
-    if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou"):
-        return f"{verb[:-1]}ies"
-    return f"{verb}es" if verb.endswith(("ss", "x", "z", "ch", "sh", "o")) else f"{verb.removesuffix('s')}s"
-
-
-def in_their_words(words: str) -> str:
-    """Turn the user's words into the third person: "my cat" into "their cat"."""
-    words = re.sub(r"(?i)\bi was\b", "they were", words)
-    return re.sub(
-        r"(?<![\w'])[A-Za-z]+(?:'[a-z]+)?(?![\w'])",
-        lambda found: _THEM.get(found[0].lower(), found[0]) if found[0] != "US" else found[0],
-        words,
-    )
 
 
 @lru_cache(maxsize=32)

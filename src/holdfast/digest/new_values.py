@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
+from functools import cache, partial
 
 from ..scope import SELF
-from ..text import dataclass, expression
+from ..text import dataclass, expression, may_hold, plainly_lowered
 from ..text.dates import with_date
 from ..text.render import well_formed
 from ..types import Candidate, Message
@@ -25,6 +26,7 @@ from .grammar import (
     FALLBACK,
     PatternLanguage,
     PatternSlot,
+    Span,
     contrast_expressions,
     correction,
     cues,
@@ -38,7 +40,7 @@ from .grammar import (
 from .mentions import subject_name, without_owner
 from .rules import FACT_SOURCE
 from .second_look import KnownValue
-from .slots import amounts_in_words, is_no_dose, money_at, read_at, sentence_times
+from .slots import AMOUNT, NO_AMOUNT, amounts_in_words, is_like_amount, is_no_dose, money_at, read_at, sentence_times
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -62,8 +64,6 @@ _DAYS = expression(r"(?P<number>\d{1,3}) (?:days?|(?P<week>weeks?))", re.IGNOREC
 _PARTS = frozenset("type stage grade phase level class version".split())
 _MYSELF = frozenset("me myself mine ich mich mir yo mí mi moi io eu mim".split())
 
-Span = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -74,7 +74,12 @@ class Reading:
     text: str
     offset: int
     others: Mapping[str, str]
-    by_label: Mapping[str, Sequence[KnownValue]]
+    by_label: Callable[[], Mapping[str, Sequence[KnownValue]]]
+
+    @property
+    def lowered(self) -> str | None:
+        """The sentence as the words that expressions need are looked for in it."""
+        return plainly_lowered(self.text)
 
     @property
     def said(self) -> Mapping[str, tuple[str, ...]]:
@@ -129,7 +134,7 @@ class Reading:
 
     def stops(self, kinds: tuple[str, ...], value: str) -> bool:
         """Whether the sentence says something else of the value, so that nothing ends."""
-        expressions = stopping_expressions(self.rules.code, kinds, value)
+        expressions = stopping_expressions(self.rules.code, kinds, value, self.lowered)
         return any(regex.search(self.text) for regex in expressions)
 
     def _candidate(self, span: tuple[int, int], one: KnownValue, value: str, text: str, *, ends: bool) -> Candidate:
@@ -166,10 +171,10 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
         return
     sentence, signal = reading.text, cue.search(reading.text)
     put_right = signal is not None
-    for one in known:
+    for one in [one for one in known if put_right or one in just]:
         number = _NUMBER.match(one.value) if one in just and one.kind == "attribute" else None
         named = [word for word in (one.words, number[0] if number else "") if word and _is_in(word, sentence)]
-        if not named or not (put_right or one in just):
+        if not named:
             continue
         for regex in (source for word in named for source in contrast_expressions(reading.rules.code, word)):
             match = regex.search(sentence)
@@ -185,7 +190,8 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
             if put_right and (reading.rules.code != FALLBACK or _PAUSE.match(sentence, match.end())):
                 yield reading.retract(match.span(), one)
                 break
-    if any(one.words and re.search(rf"(?<!\w){re.escape(one.words)}", sentence, re.IGNORECASE) for one in known):
+    said = (re.escape(one.words) for one in known if one.words and may_hold(sentence, one.words)) if just else ()
+    if not just or any(re.search(rf"(?<!\w){words}", sentence, re.IGNORECASE) for words in said):
         return
     renamed = list(_spelled_otherwise(reading, just))
     yield from renamed or _by_a_new_word(reading, just)
@@ -358,14 +364,14 @@ def _fits(one: KnownValue, new: str) -> bool:
 
 def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the new values of known facts that a sentence gives without saying of what: "bumped it up to 100"."""
-    of_another = is_told_of_another(reading)
+    of_another = cache(partial(is_told_of_another, reading))
     for one in known:
         switched = _switched(reading, one) or _find_new_home(reading, one)
         if switched is not None:
             yield switched
             continue
         kind = _kind_of_value(one)
-        if kind == "medication" and one.subject == SELF and of_another and _names_a_person(reading, one):
+        if kind == "medication" and one.subject == SELF and of_another() and _names_a_person(reading, one):
             continue  # "my neighbour takes twice as much ramipril"
         instead = list(_swapped(reading, one)) if kind == "medication" else []
         if instead:
@@ -379,7 +385,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if kind in ("appointment", "schedule"):
             words = min(one.names, key=len, default="") if kind == "schedule" else one.key.partition("_with_")[0]
             words = words.replace("_", " ")
-        patterns = renewal(reading.rules.code, kind, words, one.key.replace("_", " ")) if kind else ()
+        patterns = [*renewal(reading.rules.code, kind, words, reading.lowered, one.key.replace("_", " "))]
         if not patterns or not _is_topic(reading, one, kind, known, just):
             continue
         match = next((found for pattern in patterns if (found := pattern.search(reading.text))), None)
@@ -420,7 +426,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
 
 def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the facts whose number a sentence changes: "kitchen budget's 9500 now", "second year now" after the first."""
-    numbers = [found for found in _AMOUNT.finditer(reading.text) if not _NO_AMOUNT.match(reading.text, found.end())]
+    numbers = [found for found in AMOUNT.finditer(reading.text) if not NO_AMOUNT.match(reading.text, found.end())]
     cue, ordinal = (ending_cue(reading.rules.code, name) for name in ("renumbered", "ordinal"))
     unless = ending_cue(reading.rules.code, "unchanged")
     if unless is not None and unless.search(reading.text):
@@ -445,20 +451,20 @@ def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
             if before[0].casefold() != nth[0].casefold() and reading.means(*nth.span()):
                 yield from _renumbered(reading, one, nth.span(), before[0], nth[0].lower())
             continue
-        old = list(_AMOUNT.finditer(one.text)) if changed and len(numbers) == 1 else []
+        old = list(AMOUNT.finditer(one.text)) if changed and len(numbers) == 1 else []
         if len(old) != 1 or not any(_is_in(name, reading.text) for name in one.names if len(name) > 3):
             continue
         new, named = numbers[0], _NAME.findall(one.text, 1) if one.kind == "statement" else ()
         if not all(_is_in(name, reading.text) for name in named):
             continue  # "in Porto, in house 1" is not what "in Lisbon, in house 2" changes
-        if _like(old[0], new) and reading.means(*new.span()):
+        if is_like_amount(old[0], new) and reading.means(*new.span()):
             yield from _renumbered(reading, one, new.span(), old[0]["number"], new["number"])
 
 
 def _find_new_home(reading: Reading, one: KnownValue) -> Candidate | None:
     """Return where another lives now: "Huda's in London now" after Dubai."""
-    cue = ending_cue(reading.rules.code, "elsewhere")
-    if cue is None or one.subject == SELF or one.key != "lives_in":
+    cue = ending_cue(reading.rules.code, "elsewhere") if one.subject != SELF and one.key == "lives_in" else None
+    if cue is None:
         return None
     for found in cue.finditer(reading.text):
         who = found["who"].casefold()
@@ -481,18 +487,7 @@ def _renumbered(reading: Reading, one: KnownValue, span: Span, old: str, new: st
     yield replace(reading.state(span, one, "" if kept else one.value.replace(old, new, 1), text), kind=one.kind)
 
 
-def _like(old: re.Match[str], new: re.Match[str]) -> bool:
-    """Whether a number may be a new value of another: of the same unit, if both have one, and not far from it."""
-    first, second = (float(found["number"].replace(",", "")) for found in (old, new))
-    units = {(found["unit"] or found["sign"] or "").casefold()[:2] for found in (old, new)} - {""}
-    return first != second and len(units) < 2 and 0.2 <= second / max(first, 0.01) <= 5
-
-
-_AMOUNT = expression(
-    r"(?<![\w.,:/-])(?P<sign>[$€£]?)(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w:/]|-\w|[.,]\d)(?: ?(?P<unit>kg|kilos?|hours?|hrs?|euros?|pounds|dollars|km|miles))?"
-)
 _NAME = expression(r"\b[A-Z][\w-]+")
-_NO_AMOUNT = expression(r" ?(?:am|pm|%|years?|weeks?|months?|days?|minutes?|times|people|o['’]clock)\b", re.IGNORECASE)
 
 
 def _names_subject(reading: Reading, one: KnownValue) -> bool:
@@ -539,7 +534,8 @@ def _swapped(reading: Reading, one: KnownValue) -> Iterator[Candidate]:
     """Yield the end of a medicine and the one taken in its place: "trocou a losartana por anlodipino"."""
     slot = reading.rules.ended.get("slots", {}).get("new medicine")
     drugs = reading.rules.lexicons.get("drug")
-    patterns = renewal(reading.rules.code, "swap", said_name(reading, one)) if slot and one.subject == SELF else ()
+    name = said_name(reading, one) if slot and one.subject == SELF else ""
+    patterns = renewal(reading.rules.code, "swap", name, reading.lowered) if name else ()
     for match in (found for pattern in patterns if (found := pattern.search(reading.text))):
         name = next((words for key, words in match.groupdict().items() if key.startswith("new") and words), "")
         dose = next((words for key, words in match.groupdict().items() if key.startswith("dose") and words), "")
@@ -635,7 +631,7 @@ def _scaled(
 
 def _taken_as_often(reading: Reading, one: KnownValue, name: str) -> Candidate | None:
     """Return the value with the new times a day in "only one naproxen a day from now on"."""
-    for pattern in renewal(reading.rules.code, "how_often", name):
+    for pattern in renewal(reading.rules.code, "how_often", name, reading.lowered):
         match = pattern.search(reading.text)
         if match is None or not reading.means(*match.span()) or _is_anothers(reading, one, match.start()):
             continue
@@ -695,21 +691,19 @@ def _is_namesake(reading: Reading, one: KnownValue, start: int) -> bool:
 _NOBODY_TURNED = expression(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
 
 
+_KINDS_OF_VALUES = dict(
+    pair.split("=")
+    for pair in "work/earns=pay work/works_hours=hours finance/rent=rent health/weight=weight schedule/wakes_at=clock schedule/sleeps_at=clock".split()
+)
+
+
 def _kind_of_value(one: KnownValue) -> str:
     """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
-    address = f"{one.category}/{one.key}"
-    kinds = {
-        "work/earns": "pay",
-        "work/works_hours": "hours",
-        "finance/rent": "rent",
-        "health/weight": "weight",
-        "schedule/wakes_at": "clock",
-        "schedule/sleeps_at": "clock",
-    }
-    kinds["identity/age"] = "age" if one.subject == SELF else "age_other"
+    if (one.category, one.key) == ("identity", "age"):
+        return "age" if one.subject == SELF else "age_other"
     if one.category == "budget" and "_for_" in one.key:
         return ""  # its purpose is named with it
-    return kinds.get(address) or (
+    return _KINDS_OF_VALUES.get(f"{one.category}/{one.key}") or (
         one.category if one.category in ("medication", "favorite", "appointment", "schedule", "budget") else ""
     )
 
@@ -779,13 +773,14 @@ _ISO_DAY = expression(r"\((\d{4})-(\d\d)-\d\d\)")
 
 def _switched(reading: Reading, one: KnownValue) -> Candidate | None:
     """Return the new value in "we went from Oslo to Bergen", when Oslo is the known one."""
-    slots = reading.rules.ended.get("slots", {})
+    slots = reading.rules.ended.get("slots", {}) if one.alone and one.subject == SELF else {}
     slot = slots.get(f"{one.category}/{one.key}") or slots.get(one.category)
-    if slot is None or not one.alone or one.subject != SELF:
+    if slot is None:
         return None
     there = one.words.casefold() in reading.text.casefold()
-    expressions = switch_expressions(reading.rules.code, "find", one.words) if there else ()
-    expressions = (*expressions, *switch_expressions(reading.rules.code, one.category, ""))
+    code, lowered = reading.rules.code, reading.lowered
+    expressions = [*switch_expressions(code, "find", one.words, lowered)] if there else []
+    expressions += switch_expressions(code, one.category, "", lowered)
     for regex in expressions:
         for match in regex.finditer(reading.text):
             place = PatternSlot(slot[0], slot[0], False)

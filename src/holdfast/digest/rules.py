@@ -19,11 +19,10 @@ from typing import Any, Literal
 from ..scope import SELF
 from ..text import dataclass, expression
 from ..text.dates import TimeSpan, dated
-from ..text.render import well_formed
+from ..text.render import in_their_words, in_third, well_formed
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
-from . import grammar
 from .authorship import BLANK, masked
 from .clauses import StatedClause, Verdict, clause_reader, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, Expression, Pattern, PatternLanguage, PatternSlot, cues, load_language
@@ -700,7 +699,7 @@ def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
             return f"{float(value.value) * int(hole[3]):g}"
         if hole[2] == "third":
             verb, _, rest = value.value.partition(" ")
-            return f"{grammar.in_third(verb).capitalize()} {grammar.in_their_words(rest)}"
+            return f"{in_third(verb).capitalize()} {in_their_words(rest)}"
         return str(getattr(value, hole[2] or "value"))
 
     text = re.sub(r"\s+([.,。，])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 
 from ..scope import SELF
-from ..text import dataclass, expression
+from ..text import dataclass, expression, remembered
 from ..text.dates import date_words
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, language_of, likely_languages, terms
@@ -332,13 +332,13 @@ def _invents_number(
     )
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
+@remembered(_CACHE_SIZE)
 def terms_of(text: str) -> frozenset[str]:
     """Return the words of *text* for comparison: stemmed, without stop words."""
     return frozenset(terms(text[:20_000].replace("_", " ").replace(BLANK, " ")))
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
+@remembered(_CACHE_SIZE)
 def _stems(word: str, language: str) -> frozenset[str]:
     return frozenset(terms(word, language))
 
@@ -374,7 +374,7 @@ def claimed_terms(candidate: Candidate) -> frozenset[str]:
     return terms_of(candidate.key if value.casefold() in _BARE else value)
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
+@remembered(_CACHE_SIZE)
 def patterns_for(text: str, code: str | None) -> PatternLanguage | None:
     """Return the patterns of *code*, or of the likeliest language of *text* that has any."""
     return next(filter(None, map(load_language, [code] if code else likely_languages(text[:2000]))), None)
@@ -445,7 +445,7 @@ def _wishes(rules: PatternLanguage, text: str) -> bool:
     return any(cue is not None and cue.search(text) for cue in found)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _own_sentences(text: str, rules: PatternLanguage | None) -> tuple[tuple[int, str], ...]:
     """Return ``(start, sentence)`` of the writer's own words; the rest of a sentence is blanked."""
     own = masked(text)
@@ -465,7 +465,7 @@ def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: P
     return first
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
+@remembered(_CACHE_SIZE)
 def _claim_places(sentence: str, claimed: frozenset[str]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     language = language_of(sentence)
@@ -646,7 +646,7 @@ def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]
     return bool(named & about)  # "the budget is …", "Porto is home now"
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def things_named(text: str) -> tuple[str, ...]:
     """Return the words by which a later message may name what a statement is about: its names and its nouns."""
     reader = clause_reader(language) if (language := load_language("en")) is not None else None
@@ -734,46 +734,45 @@ class KnownValue:
         least = _LEAST_CHARS if words.isascii() and not (self.category == "family" and words[:1].isupper()) else 2
         return tuple(dict.fromkeys(name for name in found if len(name) >= least and _LETTERS.search(name)))
 
+    @cached_property
+    def stems(self) -> tuple[str, ...]:
+        """The names without a plural's ending, one of which a sentence holds that says a name."""
+        return tuple(name.casefold().rstrip("s") for name in self.names)
+
     @property
     def address(self) -> tuple[str, str, str]:
         """Its subject, category and key."""
         return self.subject, self.category, self.key
 
 
+known_value = remembered(8192)(KnownValue)
+"""Return a `KnownValue`, which may have read its names already."""
+
+
 def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -> list[KnownValue]:
     """Return the attributes and the rules' statements among *believed*, each once, without those that were retracted."""
     found: dict[tuple[str, ...], KnownValue] = {}
     for one in believed:
-        if (
-            one.kind == "statement"
-            and one.source.startswith("rules ")
-            and (things_named(one.text) or _objects(one.text))
-        ):
-            where = (
-                [one.seq]
-                if isinstance(one, Candidate)
-                else [e.seq for e in one.evidence if e.conversation == conversation]
-            )
-            said = KnownValue(
-                one.subject, one.category, "", one.text, False, one.text, max(where, default=0), "statement"
-            )
-            found[one.subject, one.category, "", one.text] = said
-        if one.kind != "attribute":
-            continue
-        address = (one.subject, one.category, one.key)
         if isinstance(one, Candidate):
-            if one.op == "retract":
-                found = {
-                    place: other
-                    for place, other in found.items()
-                    if place[:3] != address or (one.value and other.value != one.value)
-                }
-                continue
             seq, alone = one.seq, False
         else:
             seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
             alone = one.cardinality != "multi"
-        found[*address, one.value] = KnownValue(*address, one.value, alone, one.text, seq)
+        by_rules = one.kind == "statement" and one.source.startswith("rules ")
+        if by_rules and (things_named(one.text) or _objects(one.text)):
+            said = (one.subject, one.category, "", one.text)
+            found[said] = known_value(*said, False, one.text, seq, "statement")
+        if one.kind != "attribute":
+            continue
+        address = (one.subject, one.category, one.key)
+        if isinstance(one, Candidate) and one.op == "retract":
+            found = {
+                place: other
+                for place, other in found.items()
+                if place[:3] != address or (one.value and other.value != one.value)
+            }
+            continue
+        found[*address, one.value] = known_value(*address, one.value, alone, one.text, seq)
     return list(found.values())
 
 

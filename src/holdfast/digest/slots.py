@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 
 from ..clock import from_ms
-from ..text import dataclass, expression
+from ..text import dataclass, expression, remembered
 from ..text.dates import TimeSpan, date_words, find_times, with_date
 from ..text.terms import likely_languages
 from ..types import Message
@@ -604,7 +604,7 @@ def stated_numbers(message: Message) -> frozenset[int]:
     return _numbers_of(message.content, message.at)
 
 
-@lru_cache(maxsize=256)
+@remembered(256)
 def _numbers_of(text: str, at: datetime | None) -> frozenset[int]:
     known = set(numbers_in([text]))
     known |= {1000 * number for number in known}  # "5k", "5 thousand"
@@ -713,7 +713,7 @@ def resolve_valid_time(
     return held
 
 
-@lru_cache(maxsize=32)  # the facts of one sentence share its times
+@remembered(32)  # the facts of one sentence share its times
 def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = False) -> tuple[TimeSpan, ...]:
     """Find the times of a sentence; none when its own time is unknown."""
     if at is None or at.tzinfo is None:
@@ -747,3 +747,16 @@ def item_fields(pattern: Pattern, values: dict[str, list[SlotValue]], glue: str)
             joined[item.kind] = item
     for item in joined.values():
         yield {**single, many: item}
+
+
+def is_like_amount(old: re.Match[str], new: re.Match[str]) -> bool:
+    """Whether a number may be a new value of another: of the same unit, if both have one, and not far from it."""
+    first, second = (float(found["number"].replace(",", "")) for found in (old, new))
+    units = {(found["unit"] or found["sign"] or "").casefold()[:2] for found in (old, new)} - {""}
+    return first != second and len(units) < 2 and 0.2 <= second / max(first, 0.01) <= 5
+
+
+AMOUNT = expression(
+    r"(?<![\w.,:/-])(?P<sign>[$€£]?)(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w:/]|-\w|[.,]\d)(?: ?(?P<unit>kg|kilos?|hours?|hrs?|euros?|pounds|dollars|km|miles))?"
+)
+NO_AMOUNT = expression(r" ?(?:am|pm|%|years?|weeks?|months?|days?|minutes?|times|people|o['’]clock)\b", re.IGNORECASE)

@@ -16,7 +16,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..text import expression
+from ..text import expression, remembered
 from ..text.languages import STOP
 
 BLANK = "\x00"
@@ -52,7 +52,7 @@ def _label_is(name: str) -> re.Pattern[str]:
 _NUMBER = expression(r"[ #]+(?:\d{1,4}|[A-D])\Z")
 
 
-@lru_cache(maxsize=4096)  # the speakers of a chat come again
+@remembered(4096)  # the speakers of a chat come again
 def is_label(kind: str, name: str) -> bool:
     """Whether *name* is a label of that kind; "Week 2" is one as "Week" is."""
     name = name.strip(" *_.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..digest import rules
@@ -23,7 +23,7 @@ from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
 from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
-from ..text import dataclass
+from ..text import dataclass, remembered
 from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
@@ -301,7 +301,7 @@ def report_of(changes: Sequence[FactChange], *, problems: int = 0, tokens: int =
     )
 
 
-@lru_cache(maxsize=2048)
+@remembered(2048)
 def _read_alone(text: str, language: str | None) -> tuple[Candidate, ...]:
     return tuple(rules.extract_facts(Message("user", text), language_code=language))
 

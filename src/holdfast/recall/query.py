@@ -11,10 +11,10 @@ import calendar
 import re
 from collections.abc import Collection, Container, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache
 
 from ..clock import to_ms
-from ..text import dataclass, expression
+from ..text import dataclass, expression, remembered
 from ..text.terms import language_of, query_terms, terms
 from ..types import Fact
 
@@ -344,17 +344,17 @@ def in_first_person(question: str, name: str, signed: str) -> str:
     return re.sub(inside, signed or "I", owned)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _named(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.I)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _possessive(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}(?:['\u2019]s)?(?!\w)", re.I)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _owning(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(name)}['\u2019]s(?!\w)", re.I)
 

@@ -12,10 +12,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
 
-from ..text import dataclass, expression
+from ..text import dataclass, expression, remembered
 from ..text.terms import language_of, terms
 from ..types import Candidate, Evidence, Fact
 
@@ -133,7 +132,7 @@ class Sense:
     sequence: tuple[str, ...]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def sense(text: str) -> Sense:
     """Parse *text* word by word, as far as its language allows."""
     words, numbers, names, marks, plain = [], [], set(), set(), set()
@@ -250,7 +249,7 @@ def _means_something(sign: str, text: str, piece: re.Match[str]) -> bool:
     return sign in "#%&@*/\\_" or unicodedata.category(sign).startswith("S")
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def comparable(text: str) -> bool:
     """Whether the sentence is written in what these rules can read: letters of Latin, and no other language's words."""
     letters = len(_LETTER.findall(text))
@@ -346,7 +345,7 @@ def reworded(one: str, other: str) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _one_way(text: str) -> tuple[str, ...]:
     """Return the sequence with phrases that have one meaning in one form: "get up" as "wake up", "over" after "prefer"."""
     words = list(sequence(text))
@@ -437,7 +436,7 @@ def preferred(value: str) -> tuple[str, str]:
 _NOT_THINGS = FILLERS | NEGATIONS | _HAD | MARK_OF.keys()
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def same_thing(one: str, other: str) -> bool:
     """Whether two values name the same thing, in whatever number and however it is had: "drinking tea", "tea"."""
 
@@ -447,7 +446,7 @@ def same_thing(one: str, other: str) -> bool:
     return bool(stems(one)) and stems(one) == stems(other)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def thing_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a value or sentence is about, without how it is said or denied."""
     words = [word for word in all_words(text) if word not in _NOT_THINGS]

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..clock import from_ms, to_ms
 from ..reports import Event
+from ..text import remembered
 from ..types import Candidate, Evidence, Fact, Job, Message, Rejected, Story, StoryLine, StorySource, Summary
 from .port import Row
 from .values import (
@@ -109,6 +110,11 @@ def evidence_by_fact(rows: Iterable[Row]) -> Mapping[FactKey, tuple[Evidence, ..
 
 def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
     """Parse a row of any query in facts.sql that selects facts."""
+    return _fact(row, evidence.get((row[0], row[1]), ()))
+
+
+@remembered(4096)  # every message is read beside the same facts, and every context shows them
+def _fact(row: Row, evidence: tuple[Evidence, ...]) -> FactRow:
     (subject, fact_id, kind, category, key, value, text, slot_key, slot_value, cardinality, confidence, lifetime,
      valid_from, valid_to, recorded_at, ended_at, ended_because, superseded_by, expires_at, unscoped,
      stated_at, stated_seq, strength, last_used_at, uses, doc_number, source, importance,
@@ -128,7 +134,7 @@ def fact(row: Row, evidence: Mapping[FactKey, tuple[Evidence, ...]]) -> FactRow:
         valid_to=None if valid_to is None else from_ms(valid_to),
         recorded_at=from_ms(recorded_at),
         superseded_by=superseded_by,
-        evidence=evidence.get((subject, fact_id), ()),
+        evidence=evidence,
         strength=strength,
         last_used_at=None if last_used_at is None else from_ms(last_used_at),
         uses=uses,

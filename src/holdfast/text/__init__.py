@@ -1,20 +1,41 @@
-"""Text primitives: validation, tokens, words, sentences, dates, safe rendering.  All pure.  And what is compiled late."""
+"""
+Text primitives: validation, tokens, words, sentences, dates, safe rendering.  All pure.
+
+And what is compiled late, or not at all where a text lacks the words that an expression needs.
+"""
 
 from __future__ import annotations
 
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
 from dataclasses import dataclass as _standard_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
-__all__ = ["NDArray", "dataclass", "expression", "np"]
+__all__ = [
+    "ExpressionTemplate",
+    "NDArray",
+    "NeededWords",
+    "dataclass",
+    "expression",
+    "forget_remembered",
+    "may_hold",
+    "needed_words",
+    "np",
+    "plainly_lowered",
+    "remembered",
+    "words_of_macros",
+]
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class _LazyExpression:
@@ -39,6 +60,171 @@ def expression(source: str, flags: int = 0) -> re.Pattern[str]:
     Five hundred of them compiled at import were a third of the time that every command takes to start.
     """
     return cast("re.Pattern[str]", _LazyExpression(source, flags))
+
+
+_REMEMBERED: list[Callable[[], None]] = []
+
+
+def remembered(most: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Cache the last *most* answers of a function of what people wrote, until `forget_remembered`."""
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        cached = lru_cache(maxsize=most)(function)
+        _REMEMBERED.append(cached.cache_clear)
+        return cast("Callable[P, T]", cached)
+
+    return decorate
+
+
+def forget_remembered() -> None:
+    """Forget everything that `remembered` holds, after something was erased."""
+    for forget in _REMEMBERED:
+        forget()
+
+
+NeededWords = tuple[frozenset[str], ...]
+"""Sets of words in lower case: a text that an expression matches holds one of each, be it within a longer word."""
+
+_TOKEN = expression(
+    r"\\(?:x..|u.{4}|U.{8}|N\{[^}]*\}|\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|<\w+>|\{(?P<macro>[a-z_]+)\}"
+    r"|\((?P<look>\?<?[=!])|\((?P<open>\?P<\w+>|\?[a-z]*(?:-[a-z]+)?:|(?!\?))|(?P<other>\(\?)"
+    r"|(?P<close>\))|(?P<bar>\|)|(?P<times>[?*+]|\{\d+(?:,\d*)?\})[?+]?|(?P<word>\w)|.",
+    re.DOTALL,
+)
+_MACRO = expression(r"\{([a-z_]+)\}")
+_LEAST_NEEDED = 2  # letters of a word: most texts hold any single one
+_MOST_NEEDED = 4  # sets of words
+_UNEVEN = expression("[\u0130\u0131\u017f]")  # letters that a search which ignores case takes for i or s
+
+
+def needed_words(source: str, macros: Mapping[str, NeededWords | None]) -> NeededWords:
+    """
+    Return words without which an expression that ignores case cannot match; none where this cannot say.
+
+    ``{name}`` in *source* stands for an expression that needs the words of *macros*, ``<name>`` for words that are not known.
+    """
+    read = _Branches.of(source, macros)
+    return read.rarest() if read is not None else ()
+
+
+def words_of_macros(macros: Mapping[str, str]) -> dict[str, NeededWords | None]:
+    """Return the words that each of *macros* needs; ``None`` for one that parts an expression around it, or is not understood."""
+    found: dict[str, NeededWords | None] = {}
+
+    def read(name: str) -> None:
+        for inner in _MACRO.findall(macros[name]):
+            if inner not in found and inner in macros:
+                read(inner)
+        branches = _Branches.of(macros[name], found)
+        found[name] = None if branches is None or branches.several else branches.rarest()
+
+    for name in macros:
+        if name not in found:
+            read(name)
+    return found
+
+
+def plainly_lowered(text: str) -> str | None:
+    """Return a text in lower case, to look for `needed_words` in; ``None`` where a letter of it matches another one."""
+    return None if not text.isascii() and _UNEVEN.search(text) else text.lower()
+
+
+def may_hold(text: str, words: str) -> bool:
+    """Whether a search that ignores case may find *words* in a text."""
+    lowered, wanted = plainly_lowered(text), plainly_lowered(words)
+    return lowered is None or wanted is None or wanted in lowered
+
+
+def _rarity(words: frozenset[str]) -> tuple[int, int, list[str]]:
+    return (-min(map(len, words)), len(words), sorted(words))
+
+
+class _Branches:
+    """What the branches of a group of an expression need, while the last one is being read."""
+
+    def __init__(self) -> None:
+        self._done: list[list[frozenset[str]]] = []
+        self._own: list[frozenset[str]] = []
+        self._word = ""
+        self._last: list[frozenset[str]] = []  # of the group before, which a count may follow
+
+    @classmethod
+    def of(cls, source: str, macros: Mapping[str, NeededWords | None]) -> _Branches | None:
+        """Read an expression; ``None`` where it holds something that is not known here."""
+        stack, looks = [cls()], [False]
+        for token in _TOKEN.finditer(source):
+            kind, here = token.lastgroup, stack[-1]
+            if kind == "word":
+                here.add_letter(token[0])
+            elif kind == "times":
+                here.repeat(at_least_once=token[0][0] == "+" or token[0][1:2] not in ("", "0", "?", "+"))
+            elif kind == "bar":
+                here.end_branch()
+            elif kind == "open" or kind == "look":
+                stack.append(cls())
+                looks.append(kind == "look")
+            elif kind == "close" and len(stack) > 1:
+                inner, beside = stack.pop(), looks.pop()
+                stack[-1].add([] if beside else inner.needed())
+            elif kind == "macro":
+                part = macros.get(token["macro"])
+                if part is None:
+                    return None
+                here.add(list(part))
+            elif kind is None:
+                here.add([])
+            else:
+                return None
+        return stack[0] if len(stack) == 1 else None
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one branch."""
+        return bool(self._done)
+
+    def rarest(self) -> NeededWords:
+        """Return what is needed, without what most texts hold."""
+        return tuple(sorted(self.needed(), key=_rarity)[:_MOST_NEEDED])
+
+    def add_letter(self, letter: str) -> None:
+        """Note a letter."""
+        self._own += self._last
+        self._last = []
+        self._word += letter
+
+    def add(self, needed: list[frozenset[str]]) -> None:
+        """Note a group, or what needs nothing."""
+        self._end_word()
+        self._last = needed
+
+    def repeat(self, *, at_least_once: bool) -> None:
+        """Note how often the letter or group before comes."""
+        if not self._word:
+            self._last = self._last if at_least_once else []
+            return
+        self._word = self._word if at_least_once else self._word[:-1]
+        self._end_word()
+
+    def end_branch(self) -> None:
+        """Note the end of a branch."""
+        self._end_word()
+        self._done.append(self._own)
+        self._own = []
+
+    def needed(self) -> list[frozenset[str]]:
+        """Return what is needed, whichever branch matches."""
+        self._end_word()
+        branches = [*self._done, self._own]
+        if len(branches) == 1 or not all(branches):
+            return branches[0] if len(branches) == 1 else []
+        return [frozenset[str]().union(*(min(branch, key=_rarity) for branch in branches))]
+
+    def _end_word(self) -> None:
+        self._own += self._last
+        self._last = []
+        if len(self._word) >= (_LEAST_NEEDED if self._word.isascii() else 1):
+            self._own.append(frozenset((self._word.lower(),)))
+        self._word = ""
 
 
 class _LateModule:
@@ -268,3 +454,15 @@ def _state(self: object) -> list[object]:
 def _restore_state(self: object, state: Sequence[object]) -> None:
     for field, value in zip(fields(self), state, strict=True):  # type: ignore[arg-type]
         object.__setattr__(self, field.name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionTemplate:
+    """An expression with holes for what people wrote, and the words without which it matches no text."""
+
+    source: str
+    needs: NeededWords
+
+    def fits(self, lowered: str | None) -> bool:
+        """Whether it may match a text, by `plainly_lowered`."""
+        return lowered is None or all(any(map(lowered.__contains__, words)) for words in self.needs)

@@ -188,3 +188,30 @@ def _with_article(text: str) -> str:
         return f"Has {rest}"
     said = f"{kind} as" if kind == "Works" else kind
     return f"{said} {'an' if _VOWEL.match(rest) else 'a'} {rest}"
+
+
+THIRD = {"have": "has", "do": "does", "go": "goes", "am": "is", "are": "is", "were": "was", "dont": "does not"}
+_THEM = {
+    "i": "they", "me": "them", "my": "their", "mine": "theirs", "myself": "themselves", "we": "they", "us": "them", "our": "their",
+    "ours": "theirs", "ourselves": "themselves", "i'm": "they are", "im": "they are", "i've": "they have", "ive": "they have",
+    "we're": "they are", "we've": "they have", "am": "are", "i'd": "they would", "i'll": "they will", "we'll": "they will", "n": "and", "w": "with",
+}  # fmt: skip
+
+
+def in_third(verb: str) -> str:
+    """Return the English *verb* in the third person: "go" gives "goes", "goes" itself."""
+    if verb in THIRD:
+        return THIRD[verb]
+    if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou"):
+        return f"{verb[:-1]}ies"
+    return f"{verb}es" if verb.endswith(("ss", "x", "z", "ch", "sh", "o")) else f"{verb.removesuffix('s')}s"
+
+
+def in_their_words(words: str) -> str:
+    """Turn the user's words into the third person: "my cat" into "their cat"."""
+    words = re.sub(r"(?i)\bi was\b", "they were", words)
+    return re.sub(
+        r"(?<![\w'])[A-Za-z]+(?:'[a-z]+)?(?![\w'])",
+        lambda found: _THEM.get(found[0].lower(), found[0]) if found[0] != "US" else found[0],
+        words,
+    )
