@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 
-from ..text import dataclass, expression
+from ..text import dataclass, expression, remembered
 from ..text.render import render_line
 from ..text.sentences import split_sentences
 from ..text.terms import MESSAGE_OVERHEAD_TOKENS
@@ -337,5 +337,6 @@ def _left(hit: Hit, reason: str) -> Reason:
     return Reason("recalled", hit.kind, False, reason, hit.text[:200], hit.id, hit.conversation, seq)
 
 
+@remembered(4096)  # the next context looks at most of the same turns
 def _folded(text: str) -> str:
     return _LETTERS.sub(" ", text).strip().casefold()
