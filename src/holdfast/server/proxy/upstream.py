@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -86,7 +87,7 @@ class UpstreamServer:
     @property
     def takes_cache_key(self) -> bool:
         """Whether it takes ``prompt_cache_key``; servers that only speak the protocol may refuse it."""
-        return httpx2.URL(self.base_url).host == "api.openai.com"
+        return _host(self.base_url) == "api.openai.com"
 
     def url(self, path: str, query: bytes) -> str:
         """Return the address of *path* there, without the query parameters meant for this server."""
@@ -106,6 +107,12 @@ class UpstreamServer:
         elif self.key:
             own.append((b"authorization", f"Bearer {self.key}".encode()))
         return kept + own
+
+
+@lru_cache(maxsize=1_000)
+def _host(url: str) -> str:
+    """Return the host of an address, which every chat asks for and which takes long to read."""
+    return httpx2.URL(url).host
 
 
 def answered(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
