@@ -11,12 +11,12 @@ import pytest
 
 from holdfast import Memory
 from holdfast.errors import StoreBusy
-from holdfast.jobs import summaries
+from holdfast.jobs import summaries, worker
 from holdfast.jobs.queue import Queue
 from holdfast.jobs.worker import Workers
 from holdfast.reports import DigestReport
 from holdfast.scope import Scope
-from holdfast.testing.fakes import FakeClock
+from holdfast.testing.fakes import FakeClock, HashEmbedder
 
 
 class Chain:
@@ -50,6 +50,14 @@ class Chain:
                 self._due.append(len(self.done))
         self.wake.set()
         return DigestReport(jobs=1)
+
+
+def eventually(condition) -> None:
+    """Wait until *condition* holds; ten seconds at most."""
+    until = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < until, "it never came to be"
+        time.sleep(0.01)
 
 
 def test_a_caller_waits_for_jobs_of_threads_and_for_those_that_follow() -> None:
@@ -219,3 +227,17 @@ def test_a_job_that_cannot_be_put_back_does_not_keep_the_others(store, monkeypat
 
     assert {user for user, state in states(store).items() if state == "running"} == {first.user, *refused}
     assert not queue.keeps
+
+
+def test_what_follows_within_a_moment_is_embedded_by_one_job(monkeypatch):
+    monkeypatch.setattr(worker, "_GATHER_SECONDS", 2.0)
+    monkeypatch.setattr(worker, "_MOST_GATHER_SECONDS", 20.0)
+    with Memory(embedder=HashEmbedder(), background=True) as memory:
+        ended = []
+        memory.admin.observe(lambda what, of, _: ended.append(of) if what == "job.done" else None)
+        eventually(memory._engine.queue.idle.is_set)
+        for number in range(4):
+            memory.conversation("c", user="ana").append({"role": "user", "content": f"Lovely day {number}."})
+        eventually(lambda: "embed" in ended and all(job.kind != "embed" for job in memory.jobs()))
+
+        assert ended.count("embed") == 1

@@ -43,6 +43,7 @@ from .upkeep import Consolidate, EmbedDocs, Upkeep
 log = logging.getLogger("holdfast")
 
 _IDLE_SECONDS = 1.0
+_GATHER_SECONDS, _MOST_GATHER_SECONDS = 0.1, 0.5  # waited for more after a message, and at most
 _AT_ONCE_SECONDS = 0.25  # of work that is claimed together
 _AT_ONCE_WAIT_SECONDS = 2.0  # the longest that a caller waits for quick jobs of its user before its own is run
 _QUICK_SECONDS = 0.5
@@ -180,7 +181,8 @@ class Workers:
     Background threads over one queue; they sleep until woken or until a job is due.
 
     The first thread begins with *prepare*, which orders work that messages do not.  *when_idle* is called while there is none.  One thread in a second looks for work
-    while there is none, however many sleep.  Jobs of a kind that is quick are claimed several at a time, as many as a quarter
+    while there is none, however many sleep.  Each gathers for a moment what follows a message.
+    Jobs of a kind that is quick are claimed several at a time, as many as a quarter
     of a second of all threads can do: what is claimed here waits for nobody else.  Once no thread has asked for the others
     for half a second, they are let go.
     """
@@ -286,12 +288,21 @@ class Workers:
                 worked = False
             while not worked and not self._stop.is_set():
                 if self._queue.wake.wait(_IDLE_SECONDS):
-                    self._queue.wake.clear()
+                    self._gather()
                     break
                 if time.monotonic() - self._looked_at >= 0.9 * _IDLE_SECONDS:
                     if self._when_idle is not None:
                         self._when_idle()
                     break
+
+    def _gather(self) -> None:
+        """Wait a moment for the messages that follow, the reply above all: their work is done at once."""
+        until = time.monotonic() + _MOST_GATHER_SECONDS
+        self._queue.wake.clear()
+        while not self._queue.keeps and not self._stop.is_set() and time.monotonic() < until:
+            if not self._queue.wake.wait(_GATHER_SECONDS):
+                break
+            self._queue.wake.clear()
 
     def _watch(self) -> None:
         """Let go of kept jobs while every thread is inside a slow one."""
