@@ -16,6 +16,8 @@ from typing import Any
 
 from ..scope import SELF
 from ..text import expression, may_hold, remembered
+from ..text.dates import on_other_days
+from ..text.render import rest_of_list
 from ..text.sentences import split_pieces
 from ..text.terms import likely_languages
 from ..types import Candidate, Message
@@ -35,10 +37,9 @@ from .grammar import (
     ending_templates,
     event_expressions,
     events_in,
-    exclusive_words,
     kind_expression,
-    kind_words,
     load_language,
+    opposites,
     renewal,
     same_words,
     value_expression,
@@ -55,7 +56,7 @@ from .new_values import (
 )
 from .rules import MAX_READ_CHARS
 from .second_look import NO_THING, OTHER, KnownValue, find_flaws
-from .slots import amounts_in_words
+from .slots import amounts_in_words, kind_words, place_of
 
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 OTHERS = "others/*"  # in `ends` of an event: what the message before stated of somebody else
@@ -89,7 +90,7 @@ def find_endings(
         return []
     content = message.content[:MAX_READ_CHARS]
     stated = [c for c in extracted if c.op == "assert" and c.modality == "asserted"]
-    said = {(c.subject, c.category, c.value.casefold()) for c in stated}
+    said = {(c.subject, c.category, c.value.casefold()) for c in stated if c.category != "medication"}
     replaced = {(c.subject, c.category, key) for c in stated for key in (c.key, "")}
     told = {c.text for c in stated if c.kind == "statement"}
     lost = [KnownValue(c.subject, c.category, c.key, c.value, False, c.text) for c in stated if c.category == "pets"]
@@ -218,15 +219,6 @@ def _is_of_another(candidate: Candidate, message: Message, rules: PatternLanguag
 
 
 _BREAK = expression(r"[.!?。！？\n]\s*")
-_EACH = expression(
-    r"\b(?:(?:every|each) ((?:mon|tues|wednes|thurs|fri|satur|sun)day)|((?:mon|tues|wednes|thurs|fri|satur|sun)day)s)\b"
-)
-
-
-def _on_other_days(text: str, one: KnownValue) -> bool:
-    """Whether a sentence speaks of other days of the week than a value: not on Fridays any more, and still on Mondays."""
-    said, known = ({a or b for a, b in _EACH.findall(words.casefold())} for words in (text, f"{one.value} {one.text}"))
-    return bool(said) and bool(known) and not said & known
 
 
 def _in_sentence(
@@ -256,6 +248,7 @@ def _in_sentence(
     ended += _with_the_animal(ended, rest)
     ended += _with_the_partner(reading, ended, [*rest, *sentences])
     ended += _by_its_kin(reading, rest, stated)
+    ended += _by_its_successor(reading, [*rest, *sentences], stated)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     ended += [
@@ -266,29 +259,11 @@ def _in_sentence(
     ended += [(one, span) for one, span in _by_its_opposite(reading, [*rest, *sentences]) if (one, span) not in ended]
     yield from _fewer_pets(reading, ended, rest)
     for one, span in ended:
-        if not _on_other_days(reading.text, one):
+        if not on_other_days(reading.text, f"{one.value} {one.text}"):
             yield reading.retract(span, one)
-            left = _rest_of_list(one, reading.text) if one.kind == "statement" else ""
+            left = rest_of_list(one.text, one.names, reading.text) if one.kind == "statement" else ""
             if left:
                 yield replace(reading.state(span, one, "", left), kind="statement")
-
-
-_LISTED = expression(
-    r"(?P<verb>(?:Has|Eats|Drinks|Likes|Loves|Uses|Takes|Speaks|Plays|Owns|Keeps|Grows|Is|Subscribes to|Pays for|Watches|Collects|Teaches|Studies)) (?P<items>[^.;:]+)\."
-)
-_BETWEEN = expression(r",?\s+(?:and|or|plus)\s+|,\s*")
-_MOST_WORDS_OF_ITEM = 4
-
-
-def _rest_of_list(one: KnownValue, text: str) -> str:
-    """Return a statement without what a sentence ends of it: "Eats chicken and fish." when the eggs are gone."""
-    listed = _LISTED.fullmatch(one.text)
-    items = _BETWEEN.split(listed["items"]) if listed else []
-    gone = [item for item in items if any(is_said(name, item) and is_said(name, text) for name in one.names)]
-    left = [item for item in items if item not in gone]
-    if listed is None or not gone or not left or any(len(item.split()) > _MOST_WORDS_OF_ITEM for item in items):
-        return ""
-    return f"{listed['verb']} {' and '.join(filter(None, (', '.join(left[:-1]), left[-1])))}."
 
 
 def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> list[PatternLanguage]:
@@ -352,7 +327,8 @@ def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[
         fitting = [(signal, span) for signal, span in said if signal.of & kinds]
         if not fitting:
             continue
-        names = (*_heads(one, known), *same_words(code, one.words.casefold()))
+        names = _heads(one, known)
+        names += tuple(same for name in names for same in same_words(code, name.casefold()))
         names += tuple(
             form for name in (one.value, one.key, one.words) for form in reading.said.get(name.casefold(), ())
         )
@@ -360,38 +336,51 @@ def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[
         place = akin_expression(names, reading.rules)
         for named in place.finditer(text) if names else ():
             span = next((span for signal, at in fitting if (span := _beside(reading, one, named, signal, at))), None)
-            # "signed off by the physio" is about the physio that is known
-            if (
-                span is not None
-                and one.subject == SELF
-                and _is_of_another_until(reading, place.sub(lambda name: " " * len(name[0]), text), span[1])
-            ):
+            if span is None:
                 continue
-            if span is not None and not _keeps(reading, one, value_expression(names, reading.rules)):
+            rest = place.sub(lambda name: " " * len(name[0]), text)[
+                : span[1]
+            ]  # "signed off by the physio", who is known
+            if one.subject == SELF and is_told_of_another(replace(reading, text=rest)):
+                continue
+            if not _keeps(reading, one, value_expression(names, reading.rules)):
                 yield one, span
                 break
 
 
 def _by_its_opposite(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[KnownValue, Span]]:
     """Yield the known facts of which a sentence says what cannot be true with them: full time now, of a part-time job."""
-    changed = ending_cue(reading.rules.code, "changed")
-    unless = ending_cue(reading.rules.code, "unchanged")
-    if changed is None or not changed.search(reading.text) or (unless is not None and unless.search(reading.text)):
+    text = reading.text
+    changed, unless = (ending_cue(reading.rules.code, name) for name in ("changed", "unchanged"))
+    if changed is None or (unless is not None and unless.search(text)):
         return
-    for about, sides in exclusive_words(reading.rules.code):
-        said = [(side, found) for side in sides if (found := side.search(reading.text)) is not None]
-        if len(said) != 1 or (about is not None and not about.search(reading.text)):
-            continue
-        side, found = said[0]
-        of_another = _is_of_another_until(reading, reading.text, found.end())
-        for one in known if reading.means(*found.span()) else ():
-            whole = one.text if one.kind == "statement" or not one.value else f"{one.text} {one.value}"
-            if of_another if one.subject == SELF else not _speaks_of(reading, one):
+    turned = changed.search(text) is not None
+    for one in known:
+        whole = one.text if one.kind == "statement" or not one.value else f"{one.text} {one.value}"
+        for opposite in opposites(reading.rules.code, whole):
+            said = [found for words in opposite.words if (found := words.search(text)) is not None]
+            if not (turned or opposite.sure) or len(said) != 1 or (opposite.about and not opposite.about.search(text)):
                 continue
-            if about is not None and not about.search(whole):
+            start, end = said[0].span()
+            named = not opposite.named or any(is_said(name, text[: end + _TAIL_CHARS]) for name in one.names)
+            if not named or opposite.same.search(f"{text[:start]}; {text[end:]}"):
                 continue
-            if not side.search(whole) and any(other.search(whole) for other in sides if other is not side):
-                yield one, found.span()
+            if _is_about(reading, one, end) and reading.means(start, end):
+                yield one, (start, end)
+                break
+
+
+def _is_about(reading: Reading, one: KnownValue, end: int) -> bool:
+    """Whether a sentence up to *end* speaks of the one that a known value is about, be it as "she" just after."""
+    whose = _WHOSE.match(one.text) if one.subject == SELF and one.kind == "statement" else None
+    if one.subject == SELF and whose is None:
+        return not is_told_of_another(replace(reading, text=reading.text[:end]))
+    if _speaks_of(reading, one) or (whose is not None and _is_word_of(whose[1], reading.text)):
+        return True
+    return (
+        one.seq >= reading.message.seq - DIRECTLY > 0
+        and re.match(r"(?i)\W*(?:he|she|they)\b", reading.text) is not None
+    )
 
 
 def _beside(reading: Reading, one: KnownValue, named: re.Match[str], signal: ChangeSignal, at: Span) -> Span | None:
@@ -411,10 +400,6 @@ def _beside(reading: Reading, one: KnownValue, named: re.Match[str], signal: Cha
         fits = fits and whole is not None and reading.is_whole(one, whole)
         fits = fits and (one.subject == SELF or _speaks_of(reading, one))
     return span if fits and reading.means(*span) else None
-
-
-def _is_of_another_until(reading: Reading, text: str, end: int) -> bool:
-    return is_told_of_another(replace(reading, text=text[:end]))
 
 
 def _speaks_of(reading: Reading, one: KnownValue) -> bool:
@@ -532,6 +517,25 @@ def _by_its_kin(
         if len(old) == 1 and not all(any(key in group for group in groups) for key in (old[0].key, new.key)):
             kin = old  # the only one, and nothing says that it is for something else
         yield from ((one, (start, start + len(new.quote))) for one in kin)
+
+
+def _by_its_successor(
+    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the only known fact in whose place a sentence of change puts another: "Is with O2." after "Is with Vodafone."."""
+    code, text = reading.rules.code, reading.text
+    changed, added, instead = (ending_cue(code, name) for name in ("changed", "added", "in_place"))
+    if changed is None or added is None or instead is None or not changed.search(text) or added.search(text):
+        return
+    swapped = instead.search(text) is not None
+    for new, start in ((one, one.start - reading.offset) for one in stated):
+        place, end = place_of(code, new.text), min(len(text), start + len(new.quote))
+        same = [(one, place_of(code, one.text)) for one in known if place and one.subject == new.subject]
+        old = [one for one, other in same if place and other and other[0] == place[0] and other[1] != place[1]]
+        if swapped and not place and new.category in ("hobby", "language"):
+            old = [one for one in known if one.address == (new.subject, new.category, new.key)]
+        if 0 <= start < end and len(old) == 1 and old[0].value != new.value and reading.means(start, end):
+            yield old[0], (start, end)
 
 
 def _group(one: KnownValue) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cache, cached_property, lru_cache
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..scope import SELF
 from ..text import ExpressionTemplate, NeededWords, dataclass, expression, needed_words, remembered, words_of_macros
@@ -461,18 +461,6 @@ def same_words(code: str, word: str) -> tuple[str, ...]:
     return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
 
 
-@remembered(1024)
-def kind_words(code: str, medicine: str) -> tuple[str, ...]:
-    """Return what a medicine is called by its kind: "antibiotics" for "amoxicillin"."""
-    rules = load_language(code)
-    ended = rules.ended if rules is not None else {}
-    kin = next((group for group in ended.get("kin", ()) if medicine in group.split()), "").split()
-    for names, members in ended.get("kinds", {}).items():
-        if medicine in members.split() or (members.startswith("kin of ") and members.removeprefix("kin of ") in kin):
-            return tuple(names.split("|"))
-    return ()
-
-
 @lru_cache(maxsize=256)
 def ending_cue(code: str, name: str) -> re.Pattern[str] | None:
     rules = load_language(code)
@@ -694,17 +682,36 @@ def change_signals(code: str) -> tuple[ChangeSignal, ...]:
     )
 
 
-@lru_cache(maxsize=16)
-def exclusive_words(code: str) -> tuple[tuple[re.Pattern[str] | None, tuple[re.Pattern[str], ...]], ...]:
-    """Compile the groups of words of which one thing can have only one: "part-time", "full-time"."""
-    rules = load_language(code)
-    return tuple(
-        (
-            re.compile(rf"(?<!\w)(?:{table['about']})", re.IGNORECASE) if "about" in table else None,
-            tuple(re.compile(rf"(?<!\w)(?:{spelled(side, {})})(?!\w)", re.IGNORECASE) for side in table["words"]),
-        )
-        for table in (rules.ended.get("exclusive", ()) if rules is not None else ())
+class Opposite(NamedTuple):
+    """Words that cannot be true with those of a known fact: a ``sure`` one needs no word of change, a ``named`` one a name of the fact."""
+
+    about: re.Pattern[str] | None
+    same: re.Pattern[str]
+    words: tuple[re.Pattern[str], ...]
+    sure: bool
+    named: bool
+
+
+@remembered(4096)
+def opposites(code: str, fact: str) -> tuple[Opposite, ...]:
+    """Return what cannot be true with a known *fact*: "full-time" with "Works part-time"."""
+    held = (
+        one for one in _exclusive_words(code) if one.same.search(fact) and (not one.about or one.about.search(fact))
     )
+    return tuple(one for one in held if not any(words.search(fact) for words in one.words))
+
+
+@lru_cache(maxsize=16)
+def _exclusive_words(code: str) -> list[Opposite]:
+    found, ended = [], _known(code).ended
+    for table in ended.get("exclusive", ()):
+        about = re.compile(rf"(?<!\w)(?:{table['about']})", re.IGNORECASE) if "about" in table else None
+        words = (rf"(?<!\w)(?:{spelled(side, ended['macro'])})(?!\w)" for side in table["words"])
+        sides = [re.compile(side, re.IGNORECASE) for side in words]
+        for side in sides:
+            others = tuple(other for other in sides if other is not side)
+            found.append(Opposite(about, side, others, table.get("sure", False), table.get("named", False)))
+    return found
 
 
 @lru_cache(maxsize=512)
@@ -769,19 +776,12 @@ def _literal(words: str) -> str:
 
 def spelled(template: str, macros: Mapping[str, str]) -> str:
     """Return a template as an expression: macros filled in, a space for any white space, contractions without an apostrophe too."""
-    source = re.sub(r"(?<!\?<!)n't", "n['’]?t", template)  # "havent"
+    source = template
     while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
         source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
+    source = re.sub(r"(?<!\?<!)n't", "n['’]?t", source)  # "havent"
+    source = re.sub(r"(?<!\?)'(?=(?:ve|m)(?!\w))", "['’]?", source)  # "ive"
     return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)
-
-
-NEXT_VERB = expression(
-    r"(?i)\b(?:and|but|y|pero|und|aber|et|mais|e|ma|mas)\s+(?:i\s+|we\s+|ich\s+|j['’]|yo\s+|also\s+|now\s+)?"
-    r"(?:have|has|am|is|was|live|lived|living|work|worked|working|play|played|playing|study|studied|studying|speak|learn|learning|been|go|went|started|moved|drive|own|"
-    r"take|took|got|vivo|trabajo|estudio|tengo|soy|estoy|juego|aprendo|hablo|wohne|arbeite|lerne|studiere|habe|bin|spiele|lebe|spreche|nehme|"
-    r"habite|travaille|vis|suis|ai|étudie|joue|apprends|lavoro|sono|ho|moro|trabalho|tenho|sou)\b"
-)
-"""A further statement in the same sentence: a time behind it is not the first one's."""
 
 
 @lru_cache(maxsize=32)

@@ -22,8 +22,8 @@ from ..types import Candidate, Fact, FactKind, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
 from .clauses import clause_reader, judge, only_intends
-from .grammar import MAX_TEXT_CHARS, PatternLanguage, cues, load_language
-from .slots import numbers_said, stated_numbers
+from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language
+from .slots import numbers_said, stated_numbers, takes_place_of
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"
@@ -788,7 +788,7 @@ def without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) 
 
 def _says_end(one: Candidate, end: Candidate) -> bool:
     """Whether a statement is the one that says an ending."""
-    if end.value == "single" and "single" not in one.text.casefold():
+    if (end.value == "single" and "single" not in one.text.casefold()) or takes_place_of(FALLBACK, one.text, end.text):
         return False  # "I'm engaged to Mia" says more
     if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
         return True

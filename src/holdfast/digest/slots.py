@@ -18,10 +18,11 @@ from functools import cache
 from ..clock import from_ms
 from ..text import dataclass, expression, remembered
 from ..text.dates import TimeSpan, date_words, find_times, with_date
+from ..text.sentences import NEXT_VERB
 from ..text.terms import likely_languages
 from ..types import Message
 from .answers import numbers_in
-from .grammar import NEXT_VERB, OpenSlot, Pattern, PatternLanguage, PatternSlot
+from .grammar import OpenSlot, Pattern, PatternLanguage, PatternSlot, load_language, opposites, spelled
 
 _TOKEN = expression(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "
@@ -718,7 +719,13 @@ def sentence_times(text: str, at: datetime | None, code: str, *, ahead: bool = F
     """Find the times of a sentence; none when its own time is unknown."""
     if at is None or at.tzinfo is None:
         return ()
+    text = _TO_MONTH.sub("in ", text) if ahead else text  # "put off to September"
     return tuple(find_times(text, at, code, ahead=ahead))
+
+
+_TO_MONTH = expression(
+    r"(?i)\bto (?=(?:early |late |mid-)?(?:january|february|march|april|may|june|july|august|september|october|november|december)\b)"
+)
 
 
 def _one_clause(between: str) -> bool:
@@ -760,3 +767,34 @@ AMOUNT = expression(
     r"(?<![\w.,:/-])(?P<sign>[$€£]?)(?P<number>\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)(?![\w:/]|-\w|[.,]\d)(?: ?(?P<unit>kg|kilos?|hours?|hrs?|euros?|pounds|dollars|km|miles))?"
 )
 NO_AMOUNT = expression(r" ?(?:am|pm|%|years?|weeks?|months?|days?|minutes?|times|people|o['’]clock)\b", re.IGNORECASE)
+
+
+@remembered(4096)
+def place_of(code: str, fact: str) -> tuple[tuple[str, ...], str] | None:
+    """Return what a sentence says one thing of, and the thing: (with) and Vodafone of "Is with Vodafone."."""
+    rules = load_language(code)
+    for number, source in enumerate(rules.ended.get("frame", ()) if rules is not None else ()):
+        if found := re.fullmatch(spelled(source, {}), fact):
+            parts = (words.casefold() for name, words in found.groupdict().items() if name != "what" and words)
+            return (str(number), *parts), found["what"].casefold()
+    return None
+
+
+def takes_place_of(code: str, fact: str, old: str) -> bool:
+    """Whether a *fact* says what has taken the place of an *old* one: "Is with O2." of "Is with Vodafone."."""
+    new, before = place_of(code, fact), place_of(code, old)
+    if new is not None and before is not None:
+        return new[0] == before[0] and new != before
+    return any(words.search(fact) for one in opposites(code, old) if not one.sure for words in one.words)
+
+
+@remembered(1024)
+def kind_words(code: str, medicine: str) -> tuple[str, ...]:
+    """Return what a medicine is called by its kind: "antibiotics" for "amoxicillin"."""
+    rules = load_language(code)
+    ended = rules.ended if rules is not None else {}
+    kin = next((group for group in ended.get("kin", ()) if medicine in group.split()), "").split()
+    for names, members in ended.get("kinds", {}).items():
+        if medicine in members.split() or (members.startswith("kin of ") and members.removeprefix("kin of ") in kin):
+            return tuple(names.split("|"))
+    return ()

@@ -623,3 +623,14 @@ def with_date(span: TimeSpan, at: datetime) -> str:
     else:
         date = f"{first:%Y-%m-%d}" if first.date() == last.date() else f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
     return span.words if date in span.words else f"{span.words} ({date})"
+
+
+_EACH = expression(
+    r"\b(?:(?:every|each) ((?:mon|tues|wednes|thurs|fri|satur|sun)day)|((?:mon|tues|wednes|thurs|fri|satur|sun)day)s)\b"
+)
+
+
+def on_other_days(text: str, value: str) -> bool:
+    """Whether a sentence speaks of other days of the week than a value: not on Fridays any more, and still on Mondays."""
+    said, known = ({a or b for a, b in _EACH.findall(words.casefold())} for words in (text, value))
+    return bool(said) and bool(known) and not said & known

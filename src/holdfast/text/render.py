@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring
 
 from . import expression
@@ -215,3 +215,22 @@ def in_their_words(words: str) -> str:
         lambda found: _THEM.get(found[0].lower(), found[0]) if found[0] != "US" else found[0],
         words,
     )
+
+
+_LISTED = expression(
+    r"(?P<verb>(?:Has|Eats|Drinks|Likes|Loves|Uses|Takes|Speaks|Plays|Owns|Keeps|Grows|Is|Subscribes to|Pays for|Watches|Collects|Teaches|Studies)) (?P<items>[^.;:]+)\."
+)
+_BETWEEN = expression(r",?\s+(?:and|or|plus)\s+|,\s*")
+_MOST_WORDS_OF_ITEM = 4
+
+
+def rest_of_list(fact: str, names: Iterable[str], text: str) -> str:
+    """Return a statement without what a sentence ends of it: "Eats chicken and fish." when the eggs are gone."""
+    listed = _LISTED.fullmatch(fact)
+    items = _BETWEEN.split(listed["items"]) if listed else []
+    said = [stem for name in names if (stem := name.casefold().removesuffix("s")) in text.casefold()]
+    gone = [item for item in items if any(stem in item.casefold() for stem in said)]
+    left = [item for item in items if item not in gone]
+    if listed is None or not gone or not left or any(len(item.split()) > _MOST_WORDS_OF_ITEM for item in items):
+        return ""
+    return f"{listed['verb']} {' and '.join(filter(None, (', '.join(left[:-1]), left[-1])))}."

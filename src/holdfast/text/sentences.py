@@ -215,3 +215,12 @@ def _first_of_code(found: re.Match[str]) -> str:
     lines = (body.strip() or head).split("\n")  # the head is the name of the language
     first, more = lines[0].strip()[:SHORT_CODE_CHARS], len(lines) - 1
     return f"[code: {first} …{f' {more} more lines' if more else ''}]" if first else "[code]"
+
+
+NEXT_VERB = expression(
+    r"(?i)\b(?:and|but|y|pero|und|aber|et|mais|e|ma|mas)\s+(?:i\s+|we\s+|ich\s+|j['’]|yo\s+|also\s+|now\s+)?"
+    r"(?:have|has|am|is|was|live|lived|living|work|worked|working|play|played|playing|study|studied|studying|speak|learn|learning|been|go|went|started|moved|drive|own|"
+    r"take|took|got|vivo|trabajo|estudio|tengo|soy|estoy|juego|aprendo|hablo|wohne|arbeite|lerne|studiere|habe|bin|spiele|lebe|spreche|nehme|"
+    r"habite|travaille|vis|suis|ai|étudie|joue|apprends|lavoro|sono|ho|moro|trabalho|tenho|sou)\b"
+)
+"""A further statement in the same sentence: a time behind it is not the first one's."""
