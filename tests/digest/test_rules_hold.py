@@ -172,3 +172,8 @@ def test_times_beside_a_statement_bound_it() -> None:
     assert moved.valid_from_ms == datetime(2024, 5, 6, tzinfo=UTC).timestamp() * 1000
     assert exam.valid_to_ms == datetime(2024, 6, 4, tzinfo=UTC).timestamp() * 1000
     assert exam.text == "Has an exam on June 3 (2024-06-03)."
+
+
+def test_a_sentence_may_end_in_loose_commas():
+    said = Message("user", "Hi, I'm Craig, a hands-on developer., ,")
+    assert "Craig" in {candidate.value for candidate in extract_facts(said)}

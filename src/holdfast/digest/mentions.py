@@ -401,7 +401,7 @@ class Mentions:
         for part in _PART.finditer(text, opening.end()):
             start, words = part.start("part"), part["part"]
             left_out = self._left_out.match(words) if self._left_out else None
-            trade = self._job is not None and len(words.split()) < 4 and self._job.one.fullmatch(words.split()[-1])
+            trade = self._job is not None and 0 < len(words.split()) < 4 and self._job.one.fullmatch(words.split()[-1])
             if left_out is not None and left_out.lastgroup is not None:
                 start += left_out.start(left_out.lastgroup)
                 yield start, part.end("part"), self._words[left_out.lastgroup]

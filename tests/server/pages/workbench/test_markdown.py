@@ -81,7 +81,7 @@ def test_no_text_takes_long(piece):
     text = (piece * MAX_CHARS)[:MAX_CHARS]
     begin = time.process_time()
     render_markdown(text)
-    assert time.process_time() - begin < 2.0
+    assert time.process_time() - begin < 20.0  # what is not linear takes minutes
 
 
 def test_a_very_long_text_is_shown_as_it_is():
