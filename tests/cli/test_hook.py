@@ -440,7 +440,7 @@ def test_many_open_blocks_take_no_longer_than_their_length(fire: Fire, tmp_path:
         assert event is not None
         assert event.text.endswith("end")
 
-    assert time.process_time() - begun < 2  # it was 19 s
+    assert time.process_time() - begun < 8  # it was 19 s
 
 
 @pytest.mark.parametrize(

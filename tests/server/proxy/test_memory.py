@@ -345,13 +345,13 @@ def test_a_chat_goes_on_when_its_memory_fails(world, monkeypatch, caplog, part, 
 
 def test_a_memory_that_is_slow_is_left_out(serve, monkeypatch):
     world = serve(memory_timeout_s=0.1)
-    monkeypatch.setattr(ChatMemory, "begin", lambda *args: time.sleep(1))
+    monkeypatch.setattr(ChatMemory, "begin", lambda *args: time.sleep(6))
     began = datetime.now(UTC)
 
     answer = raw(world.client())
 
     assert answer.headers["x-memory"] == "degraded; reason=slow"
-    assert (datetime.now(UTC) - began).total_seconds() < 0.9
+    assert (datetime.now(UTC) - began).total_seconds() < 5
 
 
 def test_a_name_that_cannot_be_one_costs_the_memory_and_not_the_chat(world):
