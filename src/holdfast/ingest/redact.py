@@ -626,7 +626,7 @@ def _code_spans(text: str, folded: str) -> Iterator[tuple[int, int]]:
 
 
 def _card_code_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Find the code of a card whose number is in the text, too, in whatever order they are told."""
+    """Find the code of a card whose number is in the text, too, in whatever order the two come."""
     cards = list(_cards(text))
     for found in find_in_steps(_BESIDE_CARD, text) if cards else ():
         yield found.span(found.lastindex or 0)

@@ -140,7 +140,7 @@ def _rarity(words: frozenset[str]) -> tuple[int, int, list[str]]:
 
 
 class _Branches:
-    """What the branches of a group of an expression need, while the last one is being read."""
+    """The words that each branch of a group of an expression needs, while the last one is being read."""
 
     def __init__(self) -> None:
         self._done: list[list[frozenset[str]]] = []

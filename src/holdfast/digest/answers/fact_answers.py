@@ -639,12 +639,8 @@ def _evidence(
         found = _nearest_sentence(terms_of(value), places, MOST_OF_VALUE, _PREDICATES | _known_terms(window))
     free = only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
     if found is None and free and _changes_known(row, value, window):
-        found = (
-            users[0],
-            users[0].content.rstrip(),
-            0,
-            "",
-        )  # the one message that was read: "fish is back on my plate" after "vegetarian"
+        # The one message that was read: "fish is back on my plate" after "vegetarian".
+        found = users[0], users[0].content.rstrip(), 0, ""
     found = found or said_otherwise(row, value, places)
     if found is None and window.unquoted and not quote:
         meant = [message for message in places if message.role == "user"]

@@ -266,7 +266,7 @@ def stated_unquoted(
     row: Mapping[str, str], value: str, told: tuple[Message, str, int, str] | None
 ) -> tuple[Message, str, int, str] | None:
     """
-    Return the words that a row rests on which says what nobody said; none where they say nothing of the user, or lack a number of it.
+    Return the words on which a row without a quote rests; none where they say nothing of the user, or lack a number of it.
 
     They begin behind "if", so that what they suppose is seen.
     """
