@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 from playwright.sync_api import Page, expect
+
+from holdfast.server.pages import conversations
 
 from .chromium import until
 from .conftest import signed_in
@@ -210,6 +213,27 @@ def test_without_scripts_everything_can_be_done(chromium, fresh):
         said = fresh.memory.conversation("web-42", user="priya").load()[0]
         assert said.content == "My sister Asha lives in York."
     finally:
+        someone.context.close()
+
+
+def test_without_scripts_a_slow_estimate_is_waited_for(chromium, fresh, monkeypatch):
+    ready, made = threading.Event(), conversations._estimated
+
+    def slow(chat, found):
+        ready.wait(30)
+        return made(chat, found)
+
+    monkeypatch.setattr(conversations, "_estimated", slow)
+    someone = signed_in(chromium, fresh, "operator", {}, java_script_enabled=False)
+    try:
+        page = someone.open("/dashboard/conversations/priya/web-42")
+        page.locator("select[name=make]").select_option("facts")
+        page.get_by_role("button", name="Estimate first").click()  # its answer's address ends in #rebuild
+        expect(page.locator("#rebuild")).to_contain_text("Reading messages 1 to 4")
+        ready.set()
+        expect(page.get_by_role("button", name="Rebuild this range")).to_be_visible()
+    finally:
+        ready.set()
         someone.context.close()
 
 

@@ -456,7 +456,7 @@ def test_an_estimate_that_takes_long_leaves_the_page_at_once_and_is_there_later(
     assert "Reading messages 1 to 1 " in section(browser.get(path), "rebuild")
     assert re.search(r'<section id="rebuild"[^>]*data-poll', page)
     assert re.search(r'href="/dashboard/conversations/ana/trip">\s*Cancel', page)
-    assert '<noscript><meta http-equiv="refresh"' in page
+    assert f'<noscript><meta http-equiv="refresh" content="2; url={path}">' in page
     read.set()
     for _ in range(100):
         page = browser.get(path).text

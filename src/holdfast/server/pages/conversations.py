@@ -657,11 +657,13 @@ def _rebuild_panel(
     request: Request, caller: Caller, chat: Conversation, owner: User, tasks: Tasks, state: ConversationState
 ) -> dict[str, Any]:
     estimate = estimate_rebuild(request, caller, chat, state.messages, owner.last_event())
+    progress = rebuild_progress(caller, chat, tasks)
+    running = progress is not None and progress.task.state in ("ready", "running")
     return {
         "rebuilds": list(reversed(chat.rebuilds()))[:20],
         "estimate": estimate,
-        "waits": bool(estimate and estimate.reading),
-        "progress": rebuild_progress(caller, chat, tasks),
+        "progress": progress,
+        "waits": running or bool(estimate and estimate.reading),
         "layers": LAYERS,
     }
 
