@@ -73,18 +73,18 @@ def sites() -> Iterator[Callable[[str], Site]]:
 
 
 @pytest.fixture(scope="session")
-def contexts(chromium: Browser) -> dict[tuple[str, str, str], Visitor]:
+def contexts(chromium: Browser) -> dict[tuple[int, str, str], Visitor]:
     """Who has signed in where; their contexts end with the browser."""
     return {}
 
 
 @pytest.fixture
-def fresh(contexts: dict[tuple[str, str, str], Visitor]) -> Iterator[Site]:
+def fresh(contexts: dict[tuple[int, str, str], Visitor]) -> Iterator[Site]:
     """The rich story, told anew for one test."""
     with opened() as memory, serve(memory, rich(memory)) as site:
         yield site
-        for name in [name for name in contexts if name[0] == site.origin]:
-            contexts.pop(name).context.close()  # a later site may have the same port
+        for name in [name for name in contexts if name[0] == site.number]:
+            contexts.pop(name).context.close()
 
 
 def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, str], **options: Any) -> Visitor:
@@ -99,14 +99,14 @@ def signed_in(browser: Browser, site: Site, who: str | None, whose: dict[str, st
 
 
 @pytest.fixture
-def visitor(chromium: Browser, contexts: dict[tuple[str, str, str], Visitor]) -> Iterator[Visitors]:
+def visitor(chromium: Browser, contexts: dict[tuple[int, str, str], Visitor]) -> Iterator[Visitors]:
     """``visitor(site, "operator")``, ``visitor(site, "user", "priya")``, ``visitor(site, None)``: kept between tests."""
     used: list[Visitor] = []
 
     def made(site: Site, who: str | None, user: str | None = None, **scope: str | None) -> Visitor:
         whose = {name: value for name, value in {"user": user, **scope}.items() if value is not None}
         whose = {} if who is None else whose
-        name = (site.origin, who or "", str(sorted(whose.items())) if user else "")
+        name = (site.number, who or "", str(sorted(whose.items())) if user else "")
         if name not in contexts:
             contexts[name] = signed_in(chromium, site, who, whose if user else {})
         found = contexts[name]

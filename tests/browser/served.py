@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from holdfast import Memory
@@ -15,14 +16,17 @@ from holdfast.server.app import create_app
 from holdfast.server.serve import make_server
 from holdfast.server.settings import ServerSettings
 
+_NUMBERS = count(1)
+
 
 @dataclass
 class Site:
-    """A memory that is served, and the names in it that paths of pages are made of."""
+    """A memory that is served, and the names in it that paths of pages are made of; a later site may have the same port."""
 
     memory: Memory
     origin: str
     names: dict[str, str] = field(default_factory=dict)
+    number: int = field(default_factory=_NUMBERS.__next__)
 
     def key(self, role: str, **whose: Any) -> str:
         """A fresh key of that role."""

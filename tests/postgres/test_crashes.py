@@ -43,14 +43,16 @@ def writers(address: str, user: str, trouble: Callable[[], None]) -> tuple[list[
     Two conversations that write and a worker that digests, while *trouble* happens; what was acknowledged, and
     how many calls failed.
 
-    A call that fails is repeated under its key until it is acknowledged, as an application would.
+    A call that fails is repeated under its key until it is acknowledged, as an application would.  The trouble begins
+    once all of them have opened the memory: opening a server that is down is an error.
     """
     acknowledged: list[str] = []
     failed: list[StoreError] = []
-    over = threading.Event()
+    over, opened = threading.Event(), threading.Barrier(4)
 
     def write(name: str) -> None:
         with Memory(address, embedder=HashEmbedder(), config=CONFIG) as memory:
+            opened.wait()
             chat, number = memory.conversation(name, user=user), 0
             while not over.is_set():
                 text = f"I live in Lisbon {name}{number}."
@@ -64,6 +66,7 @@ def writers(address: str, user: str, trouble: Callable[[], None]) -> tuple[list[
 
     def work() -> None:
         with Memory(address, embedder=HashEmbedder(), config=CONFIG) as memory:
+            opened.wait()
             while not over.is_set():
                 try:
                     memory.digest()
@@ -76,6 +79,7 @@ def writers(address: str, user: str, trouble: Callable[[], None]) -> tuple[list[
     for thread in threads:
         thread.start()
     try:
+        opened.wait(60)
         trouble()
     finally:
         over.set()
