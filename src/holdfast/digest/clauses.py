@@ -140,7 +140,9 @@ class ClauseReader:
         self._said, self._weak = words("verbs_said"), words("verbs_weak")
         self._denied = _forms(words("verbs")) - _forms(self._said)
         self._doing, self._past = words("doing"), words("past")
-        self._second, self._my_deny, self._around = words("second"), words("my_deny"), words("around")
+        self._second, self._my_deny = words("second"), words("my_deny")
+        self._around = words("around")
+        self._roles = self._around | words("roles")
         self._participles, self._adjectives = words("participles"), words("adjectives")
         self._bare = frozenset(str(rules.people.get("bare", "")).split())
         self._nouns: dict[str, str] = {
@@ -334,6 +336,8 @@ class ClauseReader:
 
     def _owns(self, following: Sequence[str]) -> bool:
         """Whether "'s" before these words means whose: "my sister's name is", "my brother's exam got moved"."""
+        if self._roles.intersection(following[:1]):
+            return True  # "my wife's dentist", which is hers; a dentist herself is "a dentist"
         dated = following[1:2] in (["on"], ["from"], ["in"])  # "Luna's creatinine on 3 March was"
         if any(word in ("is", "are", "was") for word in following[: None if dated else 4]):
             return True

@@ -362,10 +362,12 @@ def _by_its_opposite(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
             if not (turned or opposite.sure) or len(said) != 1 or (opposite.about and not opposite.about.search(text)):
                 continue
             start, end = said[0].span()
-            named = not opposite.named or any(is_said(name, text[: end + _TAIL_CHARS]) for name in one.names)
+            company = one.key.partition("_with_")[2].replace("_", " ")  # "Bob had to cancel"
+            with_them = company != "" and is_said(company, text[:end])
+            named = not opposite.named or with_them or any(is_said(n, text[: end + _TAIL_CHARS]) for n in one.names)
             if not named or opposite.same.search(f"{text[:start]}; {text[end:]}"):
                 continue
-            if _is_about(reading, one, end) and reading.means(start, end):
+            if (with_them or _is_about(reading, one, end)) and reading.means(start, end):
                 yield one, (start, end)
                 break
 
@@ -404,8 +406,7 @@ def _beside(reading: Reading, one: KnownValue, named: re.Match[str], signal: Cha
 
 def _speaks_of(reading: Reading, one: KnownValue) -> bool:
     """Whether a sentence names the one that a known value is about."""
-    people = (one.subject, *one.names, *(name for name, subject in reading.others.items() if subject == one.subject))
-    return any(_is_word_of(name, reading.text) for name in people)
+    return any(_is_word_of(name, reading.text) for name in (one.subject, *one.names, *_people(reading, one)))
 
 
 _NOT_HELD = expression(

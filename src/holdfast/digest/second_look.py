@@ -72,7 +72,7 @@ _NO_WAY = expression(
     r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
     re.IGNORECASE,
 )
-_WITH_WHOM = expression(r"\b(?:to|dating|seeing|with|called|named) ([A-Z][\w'-]+)")
+_WITH_WHOM = expression(r"\b(?:to|dating|seeing|with|called|named|Owes) ([A-Z][\w'-]+)")
 # Whoever wants to sell a thing has it.
 _PARTS_WITH = expression(
     r"\b(?:sell(?:ing)?|giv(?:e|ing) (?:away|up)|get(?:ting)? rid of|donat\w+|rehom\w+|vend(?:er|ere|re|o)|verkaufen|loswerden|regalar|verschenken)\b|卖|賣|売|팔",
@@ -124,12 +124,12 @@ _STREET = expression(
 )
 # The thing that a sentence in the third person is about: "inhaler" in "Uses a blue inhaler."
 _OBJECT = expression(
-    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|(?:training|studying|preparing|looking|applying) for|renovating|building|painting|a member of|with|expecting) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
+    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|(?:training|studying|preparing|looking|applying) for|renovating|building|painting|a member of|with|expecting|\w+ of) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
     r"(?:(?:the|an?|their|some|another|one|two|three) )*(?P<thing>[\w'-]+(?: (?!(?:in|on|at|for|to|with|of|from|every|each|called|named|and|or|that|who|which|since|because|but|when|while|by|near|after|before|during|about|is|are|was|has|as|once|twice|again|now|also|very|really|regularly)\b)[\w'-]+){0,3})",
 )
 NO_THING = frozenset(
-    "time times day days week weeks month months year years lot lots bit thing things people person something someone anything everything home work life way "
-    "kind sort part place problem problems trouble issue issues difficulty good well much more less most fun well-being family friends child children".split()
+    "time times day days week weeks month months year years lot lots bit thing things people person something someone anything everything home work life way been "
+    "kind sort part place problem problems trouble issue issues difficulty good well much more less most fun well-being family friends child children account membership subscription".split()
 )
 _UNITS = (
     "mg g kg mcg µg ug ml l cl dl iu mmol km m cm mm mi mile ft feet inch lb lbs oz pound stone percent eur euro usd dollar gbp chf "
