@@ -163,7 +163,9 @@ def test_sentence_of_the_rules_ends_in_other_words(first, second):
     ],
 )
 def test_a_possessive_is_no_verb(text):
-    assert not [one for one in statements(text) if re.search(r"\bis (?:exam|operation|flight|ears|dentist|lawyer)", one.text)]
+    assert not [
+        one for one in statements(text) if re.search(r"\bis (?:exam|operation|flight|ears|dentist|lawyer)", one.text)
+    ]
 
 
 def test_likely_languages_do_not_depend_on_the_process():

@@ -177,3 +177,20 @@ def test_times_beside_a_statement_bound_it() -> None:
 def test_a_sentence_may_end_in_loose_commas():
     said = Message("user", "Hi, I'm Craig, a hands-on developer., ,")
     assert "Craig" in {candidate.value for candidate in extract_facts(said)}
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        ("I drive a Corolla.", "Drives a Corolla."),
+        ("I traded the Corolla for an Audi A3.", "Drives an Audi A3."),
+        ("I have an iPhone 13.", "Has an iPhone 13."),
+        ("I'm training for a marathon.", "Is training for a marathon."),
+        ("I have a peanut allergy.", "Is allergic to peanuts."),
+        ("I'm allergic to penicillin.", "Is allergic to penicillin."),
+        ("I have crohn's.", "Has Crohn's disease."),
+        ("My mum has alzheimers.", "Their mother has Alzheimer's."),
+    ],
+)
+def test_what_is_noted_reads_as_english(said, text):
+    assert text in [one.text for one in extract_facts(Message("user", said, seq=1)) if one.op == "assert"]

@@ -99,7 +99,7 @@ def test_a_note_that_names_nobody_is_about_the_subject_of_its_conversation(
 @pytest.mark.parametrize(
     ("said", "facts"),
     [
-        ("Our daughter Fien is 7 and has a nut allergy.", ["Fien is 7 years old.", "Fien is allergic to nut."]),
+        ("Our daughter Fien is 7 and has a nut allergy.", ["Fien is 7 years old.", "Fien is allergic to nuts."]),
         ("My mum is 78, lives alone and has high blood pressure.", ["Their mother has high blood pressure."]),
         ("My dad has diabetes and takes metformin 850.", ["Their father takes metformin 850."]),
         ("My daughter, who is 6, is allergic to eggs.", ["Their daughter is allergic to eggs."]),

@@ -111,10 +111,22 @@ _NO_ARTICLE = expression(
     r"(?:an?|the|my|our|head|chief|vice|president|owner|co-owner|staff|[A-Z]{2,4}|lead|part of|\w+ of)\b|.*[^s]s\.",
     re.DOTALL,
 )
+# A brand of car, or a contest to train for, without its article.
+_BARE_NOUN = expression(
+    r"(?P<before>Drives (?=(?:\d{4} )?[A-Z])|Is training for (?=(?:(?:half[- ])?marathon|ultra(?:marathon)?|(?:sprint )?triathlon|"
+    r"ironman|\d+k|race|fight|match|tournament|competition)[. ]))(?P<noun>.+)",
+    re.DOTALL,
+)
+# What one is allergic to is many, though it stands alone before "allergy".
+_ONE_OF_MANY = expression(
+    r"(Is allergic to )((?:pea|hazel|wal|chest|brazil |pine |tree )?nut|almond|cashew|pistachio|egg|lentil|chickpea|apple|banana|kiwi|peach|tomato|mango|"
+    r"prawn|oyster|mussel|clam|cat|dog|horse|bee|wasp|bee sting|wasp sting)(\..*)",
+    re.DOTALL,
+)
 _NO_DAY = expression(
     r"(?:[A-Z][a-z]+,? )?\d{4}\W*$|(?:January|February|March|April|May|June|July|August|September|October|November|December)\W*$"
 )
-_VOWEL = expression(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir)", re.IGNORECASE)
+_VOWEL = expression(r"(?!(?:uni|eu|one\b|use|ufo|ut[aei]))[aeiou]|(?:hour|honest|heir|8)", re.IGNORECASE)
 
 
 # A particle of Korean as a template spells it: the form after a consonant, and the one after a vowel in brackets, or what stands after a consonant alone.
@@ -172,13 +184,17 @@ def _particle(found: re.Match[str]) -> str:
 
 
 def _with_article(text: str) -> str:
-    """Return an English sentence with the right article before a job or a relation: "Has an aunt."."""
+    """Return an English sentence with the article or plural that its noun takes: "Has an aunt.", "Drives a Corolla."."""
     if text.startswith("Was born on ") and _NO_DAY.match(text[12:]):
         return f"Was born in {text[12:]}"
     if text.startswith("Is a ") and _VOWEL.match(text[5:]):
         return f"Is an {text[5:]}"  # "Is an old labrador."
     if text.startswith("Owns a ") and _VOWEL.match(text[7:]):
         return f"Owns an {text[7:]}"
+    if (bare := _BARE_NOUN.match(text)) is not None:
+        return f"{bare['before']}{'an' if _VOWEL.match(bare['noun']) else 'a'} {bare['noun']}"
+    if (one := _ONE_OF_MANY.match(text)) is not None:
+        return f"{one[1]}{in_third(one[2])}{one[3]}"
     if not text.startswith(("Works as ", "Has a ")):
         return text
     kind, _, rest = text.partition(" as " if text.startswith("Works as ") else " a ")
