@@ -186,6 +186,14 @@ def test_a_sentence_may_end_in_loose_commas():
         ("I traded the Corolla for an Audi A3.", "Drives an Audi A3."),
         ("I have an iPhone 13.", "Has an iPhone 13."),
         ("I'm training for a marathon.", "Is training for a marathon."),
+        ("I'm training for the London marathon.", "Is training for the London marathon."),
+        ("I'm working on my business.", "Is working on their business."),
+        ("I love a game of padel.", "Likes a game of padel."),
+        ("We both love immersing ourselves in the culture.", "Likes immersing themselves in the culture."),
+        ("I've decided to restructure my paper.", "Plans to restructure their paper."),
+        ("I really enjoy dramas and emotionally-driven films.", "Likes dramas."),
+        ("I like action and sci-fi films.", "Likes action films."),
+        ("Always give dates when I ask about my deadlines.", "Asks: Always give dates when I ask about my deadlines."),
         ("I have a peanut allergy.", "Is allergic to peanuts."),
         ("I'm allergic to penicillin.", "Is allergic to penicillin."),
         ("I have crohn's.", "Has Crohn's disease."),
@@ -194,3 +202,11 @@ def test_a_sentence_may_end_in_loose_commas():
 )
 def test_what_is_noted_reads_as_english(said, text):
     assert text in [one.text for one in extract_facts(Message("user", said, seq=1)) if one.op == "assert"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["Awesome! Enjoy yourself!", "I'm trying to check two triangles with sides 9, 12, 15 and 6.75, 9, 11.25 cm."],
+)
+def test_a_wish_and_an_attempt_say_nothing_of_oneself(said):
+    assert extract_facts(Message("user", said, seq=1)) == []

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from ..scope import SELF
 from ..text import dataclass, expression
 from ..text.dates import TimeSpan, dated
-from ..text.render import in_their_words, in_third, well_formed
+from ..text.render import in_the_text, in_their_words, in_third, well_formed
 from ..text.sentences import split_pieces, split_sentences
 from ..text.terms import fold_quotes, likely_languages
 from ..types import Candidate, Message
@@ -690,7 +690,7 @@ def _mended(piece: SentenceInMessage, match: PatternMatch, end: int) -> int:
     return better.end
 
 
-def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
+def _filled(template: str, fields: Mapping[str, SlotValue], sentence: str = "") -> str:
     def fill(hole: re.Match[str]) -> str:
         value = fields.get(hole[1])
         if value is None:
@@ -700,7 +700,8 @@ def _filled(template: str, fields: Mapping[str, SlotValue]) -> str:
         if hole[2] == "third":
             verb, _, rest = value.value.partition(" ")
             return f"{in_third(verb).capitalize()} {in_their_words(rest)}"
-        return str(getattr(value, hole[2] or "value"))
+        said = str(getattr(value, hole[2] or "value"))
+        return in_the_text(said, sentence[: value.start], template) if sentence else said
 
     text = re.sub(r"\s+([.,。，])", r"\1", re.sub(r"\s{2,}", " ", _TEMPLATE.sub(fill, template))).strip()
     return well_formed(text)
@@ -718,7 +719,8 @@ def _candidate(
     held = span[1]
     start, end = piece.place(span[0]), piece.offset + held.end
     op: Literal["assert", "retract"] = "retract" if negated != (pattern.op == "retract") else "assert"
-    text, key = _about(piece.language, person, _filled(pattern.text, fields)), _filled(pattern.key, fields)
+    said = _filled(pattern.text, fields, piece.text if piece.language.code == FALLBACK else "")
+    text, key = _about(piece.language, person, said), _filled(pattern.key, fields)
     key = key.replace(" ", "_").lower()
     if op == "retract":
         text = text if person.label else text[:1].lower() + text[1:]

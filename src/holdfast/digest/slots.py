@@ -97,7 +97,7 @@ def _with_shared_head(spec: OpenSlot, values: list[SlotValue]) -> list[SlotValue
     if len(words) < 2 or words[-1].lower() not in spec.heads:
         return values
     first = [
-        value if " " in value.value or value.value.lower() in spec.heads or _is_doing(value)
+        value if " " in value.value or value.value.endswith("s") or _is_doing(value)  # "dramas and sci-fi films"
         else replace(value, value=f"{value.value} {words[-1]}")
         for value in values[:-1]
     ]  # fmt: skip

@@ -223,6 +223,27 @@ def in_third(verb: str) -> str:
     return f"{verb}es" if verb.endswith(("ss", "x", "z", "ch", "sh", "o")) else f"{verb.removesuffix('s')}s"
 
 
+def in_the_text(value: str, before: str, template: str) -> str:
+    """
+    Return a value as the English sentence of its fact says it: "the sea" and "their business", where the value is "sea", "business".
+
+    Args:
+        value: the user's words, without what stands before them.
+        before: the user's sentence up to the value.
+        template: the sentence that it is put into; one that repeats a request keeps the user's own words.
+    """
+    if template.startswith("Asks"):
+        return value
+    article = _DETERMINER.search(before) if template.startswith(_TAKES_DETERMINER) else None
+    whole = f"{article[1].lower()} {value}" if article else value
+    return _OWN.sub(lambda found: _THEM[found[0]], whole)
+
+
+_DETERMINER = expression(r"(?<!\w)(an?|the|my|our)\s+$", re.IGNORECASE)
+_TAKES_DETERMINER = ("Likes {", "Dislikes {", "Is working on {", "Is training for {")
+_OWN = expression(r"(?<![\w'’-])(?:my|mine|myself|our|ours|ourselves)(?![\w'’-])")  # but "My Chemical Romance"
+
+
 def in_their_words(words: str) -> str:
     """Turn the user's words into the third person: "my cat" into "their cat"."""
     words = re.sub(r"(?i)\bi was\b", "they were", words)
