@@ -477,7 +477,7 @@ class ClauseReader:
         return low in self._participles or (low.endswith("ed") and low not in self._adjectives) or low == "not"
 
     def _composed(self, tail: str, verb_text: str, tense: str, me: bool, verb: str = "") -> _Predicate | None:
-        tail = re.sub(r"(?i) myself(?=,|$)", "", tail.strip())
+        tail = re.sub(r"(?i)(?<!\bby) myself(?=,|$)", "", tail.strip())
         if _NO_TAIL.match(tail):
             return None
         if tense == _BEING:
