@@ -774,10 +774,9 @@ def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> 
         return True
     if one.kind == "statement":
         return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))
-    if one.key == "marital_status" and f"{one.key}/{one.value.casefold()}" in event["ends"]:
-        return True
-    if one.key == "marital_status" and one.value.casefold() not in _STATUS:
-        return False
+    status = f"{one.key}/{one.value.casefold()}"
+    if one.key == "marital_status" and (status in event["ends"] or one.value.casefold() not in _STATUS):
+        return status in event["ends"]
     if one.value == "false":
         return f"{one.category}/{one.key}=false" in event["ends"]
     if one.key in _UNEATEN:
