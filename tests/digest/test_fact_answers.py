@@ -402,6 +402,44 @@ def test_a_row_whose_words_only_occur_is_refused(case):
     assert not believed(case)
 
 
+def sentence_believed(case: str) -> bool:
+    """Whether the sentence of a case, of one category, is believed of its message."""
+    said, _, told = case.partition(" | ")
+    category, _, content = told.partition(": ")
+    answer = json.dumps([{"content": content, "category": category, "confidence": 0.9}])
+    window = PromptWindow({1: Message("user", said, seq=1, conversation="a")})
+    found = parse_facts(Answer(answer, "m"), window, source="m")
+    return bool(ground(found.candidates, window.messages, min_confidence=0.7)[0])
+
+
+@pytest.mark.parametrize("case", ROWS["sentences"])
+def test_a_sentence_without_a_quote_is_believed_where_the_words_say_it(case):
+    """Numbers may be written in another way, and a relative called by another word."""
+    assert sentence_believed(case)
+
+
+@pytest.mark.parametrize("case", ROWS["sentences_refused"])
+def test_a_sentence_whose_clause_says_something_else_is_refused(case):
+    """What was so, is wanted, is another's, or a number of another thing."""
+    assert not sentence_believed(case)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("The taxi was 40 last time. | budget,max_eur,40,0.9", "number-not-said: the words hold the number, and not as"),
+        ("I did 12 hours in a Cessna. | identity,age,12,0.9", "number-not-said: the words hold the number, and not as an age"),
+        ("We moved from Leeds to Bristol. | identity,city,Leeds,0.9", "not-asserted: the words say what was so before"),
+        ("Thinking about moving our logs to Loki. | technical,logging,Loki,0.9", "not-asserted: the words say what is wanted"),
+    ],
+)  # fmt: skip
+def test_a_row_is_refused_with_what_its_clause_says(said, reason):
+    said, _, row = said.partition(" | ")
+    window = PromptWindow({1: Message("user", said, seq=1, conversation="a")})
+
+    assert [why for _, why in parse_facts(Answer(row, "m"), window, source="m").dropped if why.startswith(reason)]
+
+
 @pytest.mark.parametrize(
     ("said", "content", "category"),
     [

@@ -14,7 +14,7 @@ import csv
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from typing import Literal, get_args
@@ -24,8 +24,7 @@ from ...llm.protocol import Answer, BadAnswer
 from ...scope import SELF
 from ...text import dataclass, expression
 from ...text.dates import COUNTS_ON, dated, find_times, has_guessed_year
-from ...text.sentences import split_sentences
-from ...text.terms import language_of, likely_languages, terms
+from ...text.terms import language_of, likely_languages
 from ...text.validate import replace_unstorable
 from ...types import LABELS, Candidate, Fact, Lifetime, Message, Modality
 from ..grammar import load_language
@@ -35,12 +34,19 @@ from ..second_look import OF_OTHERS, claimed_terms, patterns_for, question_of, r
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
 from .wording import (
     ADDS,
+    PREDICATES,
+    as_said,
     attribute_sentence,
     each_of_list,
+    key_words,
+    names_more_than_number,
+    nearest_sentence,
     said_otherwise,
     says_of_user,
     stated_unquoted,
+    verify_clauses,
     verify_relation,
+    verify_sentence,
     verify_tools,
 )  # fmt: skip
 
@@ -571,6 +577,9 @@ def _names_user(cell: str, window: PromptWindow) -> bool:
 
 def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow, *, quoted: bool) -> str:
     attribute = candidate.kind == "attribute"
+    if not (attribute or quoted):
+        users = [one.content for one in window.messages.values() if one.role == "user"]
+        candidate = replace(candidate, text=as_said(candidate.text, users))
     most = MAX_VALUE_CHARS if attribute else MAX_SENTENCE_CHARS
     if len(candidate.value or candidate.text) > most:
         return TOO_LONG.format(most=most)
@@ -602,6 +611,9 @@ def _unfit(candidate: Candidate, message: Message | None, window: PromptWindow, 
     unsaid = not (quoted or known or asked or window.unquoted or says_of_user(candidate))
     if attribute and candidate.subject == SELF and unsaid:
         why = verify_relation(f"{candidate.category}/{candidate.key}", candidate.value, message.content)
+    if not (quoted or known or asked or why):
+        why = "" if attribute or candidate.subject != SELF else verify_sentence(candidate.text, message.content)
+        why = why or verify_clauses(candidate, message.content)
     return why or verify_tools(candidate.category, told, message.content, named)
 
 
@@ -633,10 +645,15 @@ def _evidence(
                 return message, message.content[span[0] : span[1]], span[0], ""
     if named is not None and named.role != "user":
         return named, quote, 0, ""
-    wanted = quote or (row.get("fact_key", "") if value.casefold() in ("true", "false") else value)
-    found = _nearest_sentence(terms_of(wanted), places, MOST_OF_QUOTE if quote else MOST_OF_VALUE)
+    bare = value.casefold() in ("true", "false", "yes", "no") and row.get("fact_key", "")
+    wanted = quote or (bare or as_said(value, (m.content for m in users)))
+    found = nearest_sentence(terms_of(wanted), places, MOST_OF_QUOTE if quote else MOST_OF_VALUE)
+    if found is None and not quote and names_more_than_number(row, value):
+        found = nearest_sentence(key_words(wanted), places, MOST_OF_VALUE, forms=True)
     if found is None and not quote and not row.get("fact_key") and _names_are_said(value, window):
-        found = _nearest_sentence(terms_of(value), places, MOST_OF_VALUE, _PREDICATES | _known_terms(window))
+        found = nearest_sentence(
+            key_words(wanted), places, MOST_OF_VALUE, PREDICATES | _known_terms(window), forms=True
+        )
     free = only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
     if found is None and free and _changes_known(row, value, window):
         # The one message that was read: "fish is back on my plate" after "vegetarian".
@@ -645,7 +662,7 @@ def _evidence(
     if found is None and window.unquoted and not quote:
         meant = [message for message in places if message.role == "user"]
         whole = (meant[0], meant[0].content.rstrip(), 0, "") if len(meant) == 1 else None
-        found = stated_unquoted(row, value, _nearest_sentence(terms_of(wanted), meant, 0.01) or whole)
+        found = stated_unquoted(row, value, nearest_sentence(terms_of(wanted), meant, 0.01) or whole)
     if found:
         return found
     return (named, quote, -1, NOT_QUOTED if quote else "") if named else (None, quote, -1, NO_MESSAGE)
@@ -661,10 +678,6 @@ def _changes_known(row: Mapping[str, str], value: str, window: PromptWindow) -> 
     return bool(key and there) and not same and words >= LEAST_WORDS
 
 
-# What a memory says of anything: no message needs to say it.
-_PREDICATES = terms_of("uses prefers takes works runs has wants likes needs called team user")
-
-
 def _known_terms(window: PromptWindow) -> frozenset[str]:
     """Return the words of what is believed: "Uses Intercom for tickets" takes the tickets from "Uses Zendesk for tickets"."""
     return frozenset[str]().union(*(terms_of(fact.text) for fact in window.known if fact.live))
@@ -677,28 +690,6 @@ def _names_are_said(value: str, window: PromptWindow) -> bool:
     names = [word.casefold() for word in _WORD.findall(value)[1:] if word != word.lower()]
     long = [word for word in said if len(word) > MIN_PREFIX]
     return all(name in said or any(name.startswith(word) for word in long) for name in names)
-
-
-def _nearest_sentence(
-    wanted: frozenset[str], messages: Iterable[Message], least: float, given: frozenset[str] = frozenset()
-) -> tuple[Message, str, int, str] | None:
-    """
-    Return the sentence that holds most of the wanted words, where a row gives no quote or not letter by letter.
-
-    Words that are *given* need not be said, as long as one of the others, or a known name, is.
-    """
-    best: tuple[float, Message, str, int, str] | None = None
-    for message in messages:
-        if message.role != "user":
-            continue
-        language = language_of(message.content)
-        for span in split_sentences(message.content):
-            words = span.of(message.content)
-            told = wanted & (terms_of(words) | frozenset(terms(words, language)))
-            share = len(told | (wanted & given)) / max(1, len(wanted)) if told - _PREDICATES or not given else 0.0
-            if share >= least and (best is None or share > best[0]):
-                best = share, message, words, span.start, ""
-    return best[1:] if best else None
 
 
 def _subject(cell: str, window: PromptWindow) -> str:

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from ...scope import SELF
 from ...text import dataclass, expression
+from ...text.dates import date_words
 from ...text.render import well_formed
 from ...text.sentences import split_sentences
-from ...text.terms import fold_quotes, language_of
+from ...text.terms import fold_quotes, language_of, terms
 from ...types import Candidate, Message
+from ..authorship import masked
 from ..grammar import load_language
-from ..grounding import says_number
-from ..second_look import OUR_WORDS, terms_of
+from ..grounding import ENDED, says_number
+from ..second_look import OF_OTHERS, OF_THE_USER, OUR_WORDS, SUPPOSED, WANTED, neutral_terms, terms_of
 
 _TITLED = frozenset({"favorite", "favourite", "appointment", "medication", "account"})
 _PEOPLE = frozenset({"family", "social", "friend", "contact"})
@@ -242,6 +245,88 @@ def said_otherwise(
     return None
 
 
+# What a memory says of anything: no message needs to say it.
+PREDICATES = terms_of(
+    "uses prefers takes works runs has wants likes needs called team user lives owns eats food drinks writes disease cannot tolerate maximum budget limit pays"
+)
+
+
+def nearest_sentence(
+    wanted: frozenset[str],
+    messages: Iterable[Message],
+    least: float,
+    given: frozenset[str] = frozenset(),
+    *,
+    forms: bool = False,
+) -> tuple[Message, str, int, str] | None:
+    """
+    Return the sentence that holds most of the wanted words, where a row gives no quote or not letter by letter.
+
+    With *forms* a number counts in other digits and a word in a derived form.  Words that are *given* need not be said, as long as one of the others, or a known name, is.
+    """
+    best: tuple[tuple[float, float], Message, str, int, str] | None = None
+    for message in messages:
+        if message.role != "user":
+            continue
+        language, own = language_of(message.content), masked(message.content)
+        for span in split_sentences(message.content):
+            words, said = span.of(message.content), span.of(own)
+            told, mine = (wanted & (terms_of(text) | frozenset(terms(text, language))) for text in (words, said))
+            told |= {one for one in wanted - told if forms and is_related(one, words)}
+            share = len(told | (wanted & given)) / max(1, len(wanted)) if told - PREDICATES or not given else 0.0
+            rank = (len(mine) / max(1, len(wanted)), share)  # what is quoted in a sentence counts less
+            if share >= least and (best is None or rank > best[0]):
+                best = rank, message, words, span.start, ""
+    return best[1:] if best else None
+
+
+_DATE = expression(r"\b\d{4}-(\d\d)-(\d\d)\b")
+_DERIVED = expression(r"(?:e?rs?|ors?|ing|ist|ian|ment|a?tion|al|ly|ness|y|ic|ful|ish|ed|d|s|able|ance|ence)?")
+_LEAST_STEM = 4  # letters that a word and its derived form share
+
+
+def key_words(value: str) -> frozenset[str]:
+    """Return the words of a value that a sentence must hold: its numbers whole, a date by its day, and no units."""
+    dated = _DATE.sub(lambda found: f"{int(found[2])}", value)
+    numbers = frozenset(re.findall(r"\d+(?:[.,]\d+)*", dated))
+    words = terms_of(re.sub(r"\d+(?:[.,]\d+)*", " ", dated))
+    return numbers | ((words - neutral_terms()) or (frozenset() if numbers else words))
+
+
+def names_more_than_number(row: Mapping[str, str], value: str) -> bool:
+    """Whether a value holds a word beside its numbers, or is a sentence that says what its number is: an age, a limit."""
+    if any(not word[0].isdigit() for word in key_words(value)):
+        return True
+    return not row.get("fact_key") and any(one["of"].search(value.casefold()) for one in _compiled("role"))
+
+
+def is_related(term: str, words: str) -> bool:
+    """Whether a sentence has a number in other digits or words, or a form of a word: "smokes" of "smoker"."""
+    if term[0].isdigit():
+        return says_number(term, words, "en")
+    return any(is_derived(term, one) for one in terms_of(words))
+
+
+def is_derived(one: str, other: str) -> bool:
+    """Whether one of two stems is derived from the other: "smoker" from "smoke", "translation" from "translate"."""
+    short, long = sorted((one.rstrip("ey"), other.rstrip("ey")), key=len)
+    return len(short) >= _LEAST_STEM and long.startswith(short) and bool(_DERIVED.fullmatch(long[len(short) :]))
+
+
+def as_said(value: str, said: Iterable[str]) -> str:
+    """Return a value with the users' own words for relatives in it: "Father has asthma" of "dad has asthma"."""
+    rules = load_language("en")
+    relation = rules.lexicons.get("relation") if rules else None
+    if relation is None or not (named := relation.one.search(value)):
+        return value
+    heard = [found[0] for text in said for found in relation.one.finditer(text)]
+    if named[0].casefold() in {one.casefold() for one in heard}:
+        return value
+    meant = relation.lookup(named[0])
+    own = next((one for one in heard if relation.lookup(one) == meant), "")
+    return f"{value[: named.start()]}{own}{value[named.end() :]}" if own and meant else value
+
+
 ADDS = frozenset("add append join multi also insert new".split())  # what a row may call adding a value
 
 
@@ -290,6 +375,23 @@ def says_of_user(candidate: Candidate) -> bool:
 
 def _claim_of(key: str, value: str) -> str:
     return f"{key} {'' if value.casefold() in ('true', 'yes', 'false', 'no') else value}"
+
+
+_HAS_CHILDREN = expression(r"has (?:[\w-]+ ){1,3}?(?:sons?|daughters?|child|children|kids?)\b", re.IGNORECASE)
+_CHILDREN = expression(
+    r"\b(?:(?:step)?(?:sons?|daughters?)|child(?:ren)?|kids?|boys?|girls?|twins?|triplets|bab(?:y|ies)|toddlers?|newborn)\b"
+)
+
+
+def verify_sentence(text: str, content: str) -> str:
+    """Return why no sentence of the user says what a statement does; as `verify_relation` for the attribute that it would be."""
+    if _HAS_CHILDREN.match(text):
+        named = {found[0] for found in _CHILDREN.finditer(content.casefold())}
+        return "" if any(not verify_relation("family/children", one, content) for one in named) else NOT_SAID_OF_USER
+    for one in _compiled("sentence"):
+        if found := one["of"].fullmatch(text):
+            return verify_relation(one["at"], found["value"], content)
+    return ""
 
 
 NOT_SAID_OF_USER = (
@@ -356,7 +458,7 @@ def verify_relation(address: str, value: str, content: str) -> str:
 
     For a row without a quote, in English: "There's a dog in my yoga class" holds `dog` and says nothing of a pet.
     """
-    bare = value.casefold() in ("true", "yes", "false", "no")
+    bare = value.casefold() in ("true", "yes", "false", "no") or (address.startswith("health/") and value[:1].isdigit())
     claimed = terms_of(address.partition("/")[2] if bare else value) - _CLAIMS_NOTHING
     asked = [one for one in _relations() if one.of.search(address) and (bare or not one.bare)]
     said = claimed & terms_of(content)
@@ -366,7 +468,12 @@ def verify_relation(address: str, value: str, content: str) -> str:
         return ""
     if any(one.whole for one in asked) and claimed - _OF_FIRMS - said:
         return NOT_SAID_OF_USER
-    told = [_marked(fold_quotes(span.of(content)).casefold(), claimed) for span in split_sentences(content)]
+    about = address.partition("/")[2].replace("_", " ")  # "my hearing's bad" is of the user's
+    plain = [
+        fold_quotes(span.of(content)).casefold().replace(f"{about}'s ", f"{about} is ")
+        for span in split_sentences(content)
+    ]
+    told = [_marked(sentence, claimed) for sentence in plain]
     told = [sentence for sentence in told if _VALUE in sentence]  # where none has them, other words say it or none does
     for sentence in told:
         if len(sentence.split()) <= _MOST_OF_FRAGMENT and not _WITH_SUBJECT.match(sentence):
@@ -391,8 +498,8 @@ def _marked(sentence: str, claimed: frozenset[str]) -> str:
 TOOL_NOT_SAID = "name-not-said: it names a tool or a format that was not named"
 NOT_PREFERRED = "not-asserted: the words name a tool and do not say that it is preferred"
 _OF_TASTE = frozenset(("preference", "preferences", "tech", "technical"))
-_NAMED_BY_CAPITALS = expression(r"\b(?=\w*[A-Z]\w*[A-Z])[A-Za-z][\w+#]+")
-_CAPITALS = expression(r"(?<=\s)[A-Z][\w+#]+")
+_NAMED_BY_CAPITALS = expression(r"\b(?!(?:[KMGT]i?B|RAM|CPU|GPU|SSD|TV|PC|USB)s?\b)(?=\w*[A-Z]\w*[A-Z])[A-Za-z][\w+#]+")
+_CAPITALS = expression(r"(?<=\s)(?!(?:[KMGT]i?B|RAM|CPU|GPU|SSD|TV|PC|USB)s?\b)[A-Z][\w+#]+")
 _ROOT = 5  # letters of a name that was said, whatever its ending
 _PREFERS = expression(r"\W*(?:(?:the )?user |i |we )?prefer(?:s|red)?\b(?P<what>.*)", re.IGNORECASE | re.DOTALL)
 _OVER = expression(r"\b(?:over|rather than|instead of|more than)\b(?P<less>.*)", re.IGNORECASE | re.DOTALL)
@@ -431,3 +538,201 @@ def verify_tools(category: str, text: str, message: str, heard: str) -> str:
     if less and not terms_of(less["less"]) <= terms_of(heard):
         return TOOL_NOT_SAID if _tools_in(less["less"]) else NOT_PREFERRED
     return NOT_PREFERRED if prefers and tools and not _LIKES.search(message) else ""
+
+
+NO_NOT_SAID = "negation-not-said: it says no, and no words of the user do"
+JOB_NOT_SAID = "name-not-said: it names a job that the words do not"
+NOT_THAT_NUMBER = "number-not-said: the words hold the number, and not as {name}"
+OTHER_COUNT = "number-not-said: the words count {said} with the number, and the claim {claimed}"
+_NUMERAL = expression(r"\d+(?:[.,]\d+)*(?: ?(?:k|grand|thousand|million)\b)?|[a-z]+(?: (?:grand|thousand))?", re.I)
+_RATE = expression(r"\b(?:a|per|each|every) (day|night|week|month|year)\b", re.IGNORECASE)
+# Where a clause ends; a list and a shared verb go on behind a comma or "and".
+_APART = expression(
+    r"[;:.!?()—–]\s|[,]\s|\s-\s|\b(?:but|because|since|so|although|though|while|whereas|which|and(?= (?:i|we|i'm|i've|we're|my|our|now|he|she|they|the|it)\b))\b",
+    re.IGNORECASE,
+)
+
+
+@cache
+def _compiled(table: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the entries of a table of ``paraphrases.toml`` with their expressions compiled."""
+    found, person = _entries()[table], _entries()["stance"]["person"]
+    return tuple(
+        {part: said if part in ("name", "why", "at") else _expression(said, person) for part, said in one.items()}
+        for one in (found if isinstance(found, list) else [found])
+    )
+
+
+def _expression(said: str, person: str) -> re.Pattern[str]:
+    return re.compile(said.replace("\n", "").replace("{person}", person), re.IGNORECASE)
+
+
+def verify_clauses(candidate: Candidate, content: str) -> str:
+    """
+    Return why the clauses with the words of a claim say something else than it does; empty when one clause of each does not.
+
+    For a row without a quote, in English: past or wanted for present, what another does, a number that counts something else.  Each name
+    and number must stand in a clause that carries it; of other words one must.
+    """
+    if candidate.op == "retract" or candidate.modality != "asserted":
+        return ""
+    claim, attribute = _told(candidate), candidate.kind == "attribute"
+    value = candidate.value if attribute else candidate.text
+    bare = value.casefold() in ("true", "yes", "false", "no")
+    sentences = [fold_quotes(span.of(masked(content))) for span in split_sentences(content)]
+    if _names_other_job(claim, content):
+        return JOB_NOT_SAID
+    if not bare and _says_other_number(value, content, sentences):
+        return OTHER_NUMBER
+    if _NO.search(claim) and not _compiled("denial")[0]["said"].search(" ".join(sentences)):
+        return NO_NOT_SAID
+    telling: list[list[str]] = []  # of each word that must stand in a clause that carries it, why its clauses do not
+    others: list[str] = []
+    plain: list[str] = []
+    for word in re.finditer(r"[^\W_][\w.,+#'-]*[\w+#]|\w", candidate.key.replace("_", " ") if bare else value):
+        stems, number = terms_of(word[0]), word[0] if word[0][0].isdigit() else ""
+        places = [place for one in sentences for place in _places_of(word[0], stems, one)]
+        whys = [_why_other(candidate, claim, one, at, number) for one, at in places]
+        named = word.start() > 0 and word[0] != word[0].lower()
+        if not number and not stems - _CLAIMS_NOTHING - PREDICATES:
+            plain += whys
+        elif number or named or attribute:
+            telling.append(whys)
+        else:
+            others += whys
+    flawed = [whys[0] for whys in telling if whys and all(whys)]
+    rest = [why for whys in (*telling, others) for why in whys] or plain
+    return flawed[0] if flawed else rest[0] if rest and all(rest) else ""
+
+
+_OF_JOBS = expression(r"^(?:works as|is an?|is the|occupation:)\b", re.IGNORECASE)
+
+
+def _says_other_number(value: str, content: str, sentences: Iterable[str]) -> bool:
+    """Whether a claim holds a number in words that was not said, or counts a thing that a said number is not near: "two wives"."""
+    table = date_words()["en"].numbers
+    for found in re.finditer(
+        r"(?<![\w.,])(\d{1,15}|[a-z]+)(?=(?: (?!of\b)[\w'-]+)?? ([a-z]{3,}s)\b)?", value.casefold()
+    ):
+        number, thing = found[1], found[2]
+        amount = number if number.isdigit() else str(int(table[number])) if number in table else ""
+        if not amount or int(amount) < 2 or number in _VAGUE:
+            continue
+        said = any(says_number(amount, one, "en") for one in sentences)
+        if not said and not number.isdigit() and int(amount) > MOST_COUNTED:
+            return True
+        if thing and said and terms_of(thing) & terms_of(content) and not terms_of(thing) <= neutral_terms():
+            near = (_near(thing, one) for one in sentences)
+            if not any(says_number(amount, words, "en") for parts in near for words in parts):
+                return True
+    return False
+
+
+_VAGUE = frozenset("several few couple some many dozen dozens".split())
+MOST_COUNTED = 3  # of what a user names one by one
+OTHER_NUMBER = "number-not-said: the words do not count that many of it"
+
+
+def _near(thing: str, sentence: str) -> Iterator[str]:
+    """Yield the words around each place of a thing in a sentence."""
+    words = re.findall(r"[\w.,'-]+", sentence)
+    for at, word in enumerate(words):
+        if terms_of(thing) & terms_of(word):
+            yield " ".join(words[max(0, at - 3) : at + 4])
+
+
+def _names_other_job(claim: str, content: str) -> bool:
+    """Whether a sentence says what somebody is by trade, in a word that the user did not use for it."""
+    rules = load_language("en")
+    jobs = rules.lexicons.get("job_head") if rules else None
+    if jobs is None or not _OF_JOBS.match(claim):
+        return False
+    named = [found[0] for found in jobs.one.finditer(claim)]
+    said = terms_of(content)
+    roots = {found[1][:_JOB_ROOT] for found in _I_DO.finditer(content.casefold())}
+    return any(
+        not (terms_of(name) & said or {stem[:_JOB_ROOT] for stem in terms_of(name)} & roots) for name in named[:1]
+    )
+
+
+_I_DO = expression(r"\bi(?:'ve| have|'m)?(?: (?:\w+ly|also|been|still|now))? (\w{4,})")
+_JOB_ROOT = 4  # letters that "teach" and "teacher" share
+
+
+def _told(candidate: Candidate) -> str:
+    """Return a claim as words: category/key and value, or its sentence."""
+    if candidate.kind == "attribute":
+        return f"{candidate.category}/{candidate.key.replace('_', ' ')} {candidate.value}".casefold()
+    return fold_quotes(candidate.text).casefold()
+
+
+def _places_of(word: str, stems: frozenset[str], sentence: str) -> list[tuple[str, tuple[int, int]]]:
+    """Return the places of a word, or of a number however it is written, in a sentence."""
+    if word[0].isdigit():
+        return [(sentence, one.span()) for one in _NUMERAL.finditer(sentence) if says_number(word, one[0], "en")]
+    return [(sentence, one.span()) for one in re.finditer(r"[\w.+#'-]*[\w+#]", sentence) if _is_form(stems, one[0])]
+
+
+def _is_form(stems: frozenset[str], word: str) -> bool:
+    found = terms_of(word)
+    return bool(stems & found) or any(is_derived(one, other) for one in stems for other in found)
+
+
+def _why_other(candidate: Candidate, claim: str, sentence: str, at: tuple[int, int], number: str = "") -> str:
+    """Return why the clause around a place says something else of it than a claim; empty when it does not."""
+    start, end = at
+    marked = f"{sentence[:start]}{_VALUE}{sentence[end:]}"
+    clause = _clause_of(sentence, start, end)
+    (stances,), (claims,) = _compiled("stance"), _compiled("claim")
+    if any(ch.isdigit() for ch in sentence[start:end]):
+        clause = _ROUGHLY.sub("", clause)
+    if number and (why := _other_role(claim, number, marked, sentence[end:])):
+        return why
+    if stances["holds"].search(clause) or stances["still"].search(marked):
+        return ""
+    if not claims["past"].search(claim) and not claims["denied"].search(claim):
+        if stances["ended"].search(clause) or stances["over"].search(marked):
+            return ENDED
+    for one in _compiled("only"):
+        if one["of"].search(claim) and one["said"].search(marked if one["why"] == "negated" else clause):
+            return ENDED if one["why"] == "ended" else SUPPOSED.format(modality=one["why"])
+    if not claims["wished"].search(claim) and stances["wanted"].search(clause):
+        return WANTED
+    if stances["supposed"].search(clause) and not claims["wished"].search(claim):
+        return SUPPOSED.format(modality="hypothetical")
+    if not claims["denied"].search(claim) and stances["negated"].search(clause):
+        return SUPPOSED.format(modality="negated")
+    refused = claims["denied"].search(claim) and stances["wanted"].search(clause)  # "she wants to move, I'd rather not"
+    others = candidate.subject == SELF and candidate.category not in OF_THE_USER and not refused
+    if others and stances["other"].search(clause) and not claims["person"].search(claim):
+        return OF_OTHERS
+    return ""
+
+
+def _clause_of(sentence: str, start: int, end: int) -> str:
+    """Return the clause around a place with a mark in it; one that goes on with "then" or "or" keeps the one before."""
+    cuts = [0, *(found.end() for found in _APART.finditer(sentence[:start]))]
+    while len(cuts) > 1 and _GOES_ON.match(sentence[cuts[-1] : start]):
+        cuts.pop()
+    return f"{sentence[cuts[-1] : start]}{_VALUE}{_APART.split(sentence[end:])[0]}".strip()
+
+
+_ROUGHLY = expression(r"\b(?:maybe|perhaps) ", re.IGNORECASE)  # "maybe 20" is a guess, not a wish
+_GOES_ON = expression(r"\W*(?:and )?(?:then|or|later|afterwards|before that)\b(?! (?:now|we|i)\b)", re.IGNORECASE)
+
+
+def _other_role(claim: str, number: str, sentence: str, behind: str) -> str:
+    """Return why a number that is marked in a sentence is another one than that of a claim."""
+    for one in _compiled("role"):
+        if one["of"].search(claim) and (one["unless"].search(sentence) or not one["said"].search(sentence)):
+            return NOT_THAT_NUMBER.format(name=one["name"])
+    rates = (_RATE.search(behind[:20]), _RATE.search(claim))
+    if rates[0] and rates[1] and rates[0][1] != rates[1][1]:
+        return OTHER_COUNT.format(said=f"a {rates[0][1]}", claimed=f"a {rates[1][1]}")
+    kinds = _compiled("count")
+    counted = next((one["name"] for one in kinds if one["behind"].match(behind)), "")
+    itself = (one["behind"].match(claim.partition(number)[2]) for one in kinds)
+    claimed = [one["name"] for one in kinds if one["claim"].search(claim)]
+    if counted and claimed and counted not in claimed and not any(itself):
+        return OTHER_COUNT.format(said=counted, claimed=claimed[0] or "something else")
+    return ""
