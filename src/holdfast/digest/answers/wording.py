@@ -378,6 +378,7 @@ def _claim_of(key: str, value: str) -> str:
 
 
 _HAS_CHILDREN = expression(r"has (?:[\w-]+ ){1,3}?(?:sons?|daughters?|child|children|kids?)\b", re.IGNORECASE)
+_PARENT_OF = expression(r"\b(?:mother|father|mom|mum|dad|parent)s? (?:of|to) \w", re.IGNORECASE)
 _CHILDREN = expression(
     r"\b(?:(?:step)?(?:sons?|daughters?)|child(?:ren)?|kids?|boys?|girls?|twins?|triplets|bab(?:y|ies)|toddlers?|newborn)\b"
 )
@@ -385,7 +386,7 @@ _CHILDREN = expression(
 
 def verify_sentence(text: str, content: str) -> str:
     """Return why no sentence of the user says what a statement does; as `verify_relation` for the attribute that it would be."""
-    if _HAS_CHILDREN.match(text):
+    if _HAS_CHILDREN.match(text) and not _PARENT_OF.search(content):
         named = {found[0] for found in _CHILDREN.finditer(content.casefold())}
         return "" if any(not verify_relation("family/children", one, content) for one in named) else NOT_SAID_OF_USER
     for one in _compiled("sentence"):
@@ -541,7 +542,7 @@ def verify_tools(category: str, text: str, message: str, heard: str) -> str:
 
 
 NO_NOT_SAID = "negation-not-said: it says no, and no words of the user do"
-JOB_NOT_SAID = "name-not-said: it names a job that the words do not"
+JOB_NOT_SAID = "name-not-said: it names a job that the words do not say of the user"
 NOT_THAT_NUMBER = "number-not-said: the words hold the number, and not as {name}"
 OTHER_COUNT = "number-not-said: the words count {said} with the number, and the claim {claimed}"
 _NUMERAL = expression(r"\d+(?:[.,]\d+)*(?: ?(?:k|grand|thousand|million)\b)?|[a-z]+(?: (?:grand|thousand))?", re.I)
@@ -621,7 +622,8 @@ def _says_other_number(value: str, content: str, sentences: Iterable[str]) -> bo
         said = any(says_number(amount, one, "en") for one in sentences)
         if not said and not number.isdigit() and int(amount) > MOST_COUNTED:
             return True
-        if thing and said and terms_of(thing) & terms_of(content) and not terms_of(thing) <= neutral_terms():
+        single = thing and thing not in content.casefold()  # "34, with my cat" counts no cats
+        if single and said and terms_of(thing) & terms_of(content) and not terms_of(thing) <= neutral_terms():
             near = (_near(thing, one) for one in sentences)
             if not any(says_number(amount, words, "en") for parts in near for words in parts):
                 return True
@@ -648,6 +650,10 @@ def _names_other_job(claim: str, content: str) -> bool:
     if jobs is None or not _OF_JOBS.match(claim):
         return False
     named = [found[0] for found in jobs.one.finditer(claim)]
+    plain = fold_quotes(content).casefold()
+    places = [found for name in named[:1] for found in re.finditer(rf"\b{re.escape(name)}\b", plain)]
+    if places and all(_ANOTHERS.search(plain[: found.start()]) for found in places):
+        return True  # "my Spanish teacher"
     said = terms_of(content)
     roots = {found[1][:_JOB_ROOT] for found in _I_DO.finditer(content.casefold())}
     return any(
@@ -655,6 +661,7 @@ def _names_other_job(claim: str, content: str) -> bool:
     )
 
 
+_ANOTHERS = expression(r"\b(?:my|our|his|her|their|your) (?!job\b)(?:[\w-]+ ){0,2}$")
 _I_DO = expression(r"\bi(?:'ve| have|'m)?(?: (?:\w+ly|also|been|still|now))? (\w{4,})")
 _JOB_ROOT = 4  # letters that "teach" and "teacher" share
 
