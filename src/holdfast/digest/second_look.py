@@ -607,10 +607,8 @@ def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: in
         nearest = after if after and not apart.search(sentence, place, after.start()) else None
     if nearest is None or any(found.start() >= nearest.start() for found in writer.finditer(sentence, 0, place)):
         return ""
-    whom = (
-        sentence[: nearest.start()].split()[-1:] if nearest.group()[:3].casefold() == "who" else []
-    )  # "my dad who has"
-    return " ".join([*whom, nearest.group()])
+    whom = sentence[: nearest.start()].split()[-1:]  # "my dad who has"
+    return " ".join([*whom, nearest[0]]) if nearest[0][:3].casefold() == "who" else nearest[0]
 
 
 def _is_thing(subject: str, rules: PatternLanguage) -> bool:
