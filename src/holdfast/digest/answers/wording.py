@@ -11,6 +11,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
+from itertools import islice
 from typing import Any
 
 from ...scope import SELF
@@ -592,7 +593,8 @@ def verify_clauses(candidate: Candidate, content: str) -> str:
     plain: list[str] = []
     for word in re.finditer(r"[^\W_][\w.,+#'-]*[\w+#]|\w", candidate.key.replace("_", " ") if bare else value):
         stems, number = terms_of(word[0]), word[0] if word[0][0].isdigit() else ""
-        places = [place for one in sentences for place in _places_of(word[0], stems, one)]
+        found = (place for one in sentences for place in _places_of(word[0], stems, one))
+        places = list(islice(found, MOST_PLACES))
         whys = [_why_other(candidate, claim, one, at, number) for one, at in places]
         named = word.start() > 0 and word[0] != word[0].lower()
         if not number and not stems - _CLAIMS_NOTHING - PREDICATES:
@@ -673,11 +675,11 @@ def _told(candidate: Candidate) -> str:
     return fold_quotes(candidate.text).casefold()
 
 
-def _places_of(word: str, stems: frozenset[str], sentence: str) -> list[tuple[str, tuple[int, int]]]:
-    """Return the places of a word, or of a number however it is written, in a sentence."""
-    if word[0].isdigit():
-        return [(sentence, one.span()) for one in _NUMERAL.finditer(sentence) if says_number(word, one[0], "en")]
-    return [(sentence, one.span()) for one in re.finditer(r"[\w.+#'-]*[\w+#]", sentence) if _is_form(stems, one[0])]
+def _places_of(word: str, stems: frozenset[str], sentence: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the places of a word, or of a number however it is written, in a sentence."""
+    for one in _NUMERAL.finditer(sentence) if word[0].isdigit() else re.finditer(r"[\w.+#'-]*[\w+#]", sentence):
+        if says_number(word, one[0], "en") if word[0].isdigit() else _is_form(stems, one[0]):
+            yield sentence, one.span()
 
 
 def _is_form(stems: frozenset[str], word: str) -> bool:
@@ -688,6 +690,7 @@ def _is_form(stems: frozenset[str], word: str) -> bool:
 def _why_other(candidate: Candidate, claim: str, sentence: str, at: tuple[int, int], number: str = "") -> str:
     """Return why the clause around a place says something else of it than a claim; empty when it does not."""
     start, end = at
+    sentence, start, end = _cut(sentence, start, end)
     marked = f"{sentence[:start]}{_VALUE}{sentence[end:]}"
     clause = _clause_of(sentence, start, end)
     (stances,), (claims,) = _compiled("stance"), _compiled("claim")
@@ -714,6 +717,15 @@ def _why_other(candidate: Candidate, claim: str, sentence: str, at: tuple[int, i
     if others and stances["other"].search(clause) and not claims["person"].search(claim):
         return OF_OTHERS
     return ""
+
+
+def _cut(sentence: str, start: int, end: int) -> tuple[str, int, int]:
+    """Return what is near a place in a sentence, and the place in it; some sentences have no end."""
+    first = max(0, start - MOST_AROUND)
+    return sentence[first : end + MOST_AROUND], start - first, end - first
+
+
+MOST_AROUND, MOST_PLACES = 400, 40
 
 
 def _clause_of(sentence: str, start: int, end: int) -> str:
