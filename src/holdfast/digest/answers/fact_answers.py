@@ -651,9 +651,9 @@ def _evidence(
     if found is None and not quote and names_more_than_number(row, value):
         found = nearest_sentence(key_words(wanted), places, MOST_OF_VALUE, forms=True)
     if found is None and not quote and not row.get("fact_key") and _names_are_said(value, window):
-        found = nearest_sentence(
-            key_words(wanted), places, MOST_OF_VALUE, PREDICATES | _known_terms(window), forms=True
-        )
+        given = PREDICATES | _known_terms(window)
+        found = nearest_sentence(terms_of(wanted), places, MOST_OF_VALUE, given)
+        found = found or nearest_sentence(key_words(wanted), places, MOST_OF_VALUE, given, forms=True)
     free = only and not quote and not number and len(users) == 1 and not re.search(r"\d", value)
     if found is None and free and _changes_known(row, value, window):
         # The one message that was read: "fish is back on my plate" after "vegetarian".
