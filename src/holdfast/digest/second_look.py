@@ -129,7 +129,7 @@ _OBJECT = expression(
 )
 NO_THING = frozenset(
     "time times day days week weeks month months year years lot lots bit thing things people person something someone anything everything home work life way been "
-    "kind sort part place problem problems trouble issue issues difficulty good well much more less most fun well-being family friends child children account membership subscription".split()
+    "kind sort part place problem problems trouble issue issues difficulty good well much more less most fun well-being family friends child children account membership subscription school room".split()
 )
 _UNITS = (
     "mg g kg mcg µg ug ml l cl dl iu mmol km m cm mm mi mile ft feet inch lb lbs oz pound stone percent eur euro usd dollar gbp chf "
@@ -738,7 +738,7 @@ class KnownValue:
     @cached_property
     def stems(self) -> tuple[str, ...]:
         """The names without a plural's ending, one of which a sentence holds that says a name."""
-        return tuple(name.casefold().rstrip("s") for name in self.names)
+        return tuple(one.rstrip("s") if one[2:].strip("s") else one for one in map(str.casefold, self.names))
 
     @property
     def address(self) -> tuple[str, str, str]:

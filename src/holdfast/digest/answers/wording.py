@@ -646,7 +646,7 @@ def _near(thing: str, sentence: str) -> Iterator[str]:
 
 
 def _names_other_job(claim: str, content: str) -> bool:
-    """Whether a sentence says what somebody is by trade, in a word that the user did not use for it."""
+    """Whether a sentence names a job in a word that the user did not use for their own."""
     rules = load_language("en")
     jobs = rules.lexicons.get("job_head") if rules else None
     if jobs is None or not _OF_JOBS.match(claim):
