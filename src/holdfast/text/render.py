@@ -225,7 +225,7 @@ def in_third(verb: str) -> str:
 
 def in_the_text(value: str, before: str, template: str) -> str:
     """
-    Return a value as the English sentence of its fact says it: "the sea" and "their business", where the value is "sea", "business".
+    Return a value as its fact's English sentence says it: "a game of padel" for "game of padel", "their business" for "business".
 
     Args:
         value: the user's words, without what stands before them.

@@ -263,7 +263,8 @@ def nearest_sentence(
     """
     Return the sentence that holds most of the wanted words, where a row gives no quote or not letter by letter.
 
-    With *forms* a number counts in other digits and a word in a derived form.  Words that are *given* need not be said, as long as one of the others, or a known name, is.
+    With *forms* a number counts in other digits and a word in a derived form.  Words that are *given* need not be said,
+    as long as one of the others, or a known name, is.
     """
     best: tuple[tuple[float, float], Message, str, int, str] | None = None
     for message in messages:
