@@ -58,7 +58,7 @@ def test_cached_model_serves_an_installation_without_one(minilm, nowhere):
 
     assert embed.state().present
     assert fetch.fetch().folder == nowhere / "cache"
-    np.testing.assert_allclose(embed.default_embedder().embed(["hi"]), minilm.embed(["hi"]), atol=1e-5)
+    assert embed.default_embedder().embed(["hi"])[0] @ minilm.embed(["hi"])[0] > 0.98
 
 
 def test_build_takes_the_cached_files_and_then_keeps_them(minilm, nowhere):

@@ -23,11 +23,11 @@ CHAT = ["Hi!", "I moved to Porto last week.", "Which vaccines does Rex still nee
 
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["text"][:24])
 def test_vectors_are_those_of_the_original(minilm, case):
-    """8 bits a weight cost less than .006 of the cosine."""
+    """8 bits a weight cost less than .006 of the cosine, 8 bits an activation up to .02."""
     ours = minilm.embed([case["text"] * case["times"]])[0]
     original = np.array(case["vector"], np.float32)
 
-    assert ours @ original / np.linalg.norm(original) >= 0.994
+    assert ours @ original / np.linalg.norm(original) >= (0.994 if minilm.runtime == "numpy" else 0.98)
 
 
 def test_rows_are_unit_vectors_in_the_order_of_the_texts(minilm):
@@ -192,12 +192,21 @@ def test_damaged_file_says_how_to_get_a_good_one(minilm, tmp_path):
         MiniLM(tmp_path).embed(["hello"])
 
 
-def test_both_ways_to_compute_give_the_same_vectors():
+def test_both_ways_to_compute_give_vectors_that_find_one_another():
     """So what one process has stored by the one is found by another's question by the other, under one id."""
     slow, fast = default_embedder("numpy"), default_embedder("onnxruntime")
+    found, expected = fast.embed(CHAT * 3), slow.embed(CHAT * 3)
 
-    np.testing.assert_allclose(fast.embed(CHAT * 3), slow.embed(CHAT * 3), atol=1e-5)
+    assert (found * expected).sum(axis=1).min() > 0.98
     assert fast.id == slow.id
+
+
+def test_processor_that_cannot_add_bytes_exactly_computes_with_floats(minilm, monkeypatch):
+    """Without VNNI the sums of two products overflow, and the vectors would be far from right."""
+    monkeypatch.setattr("holdfast.embed.minilm._adds_bytes_exactly", lambda: False)
+    careful = MiniLM(minilm._folder, "onnxruntime")
+
+    np.testing.assert_allclose(careful.embed(CHAT), default_embedder("numpy").embed(CHAT), atol=1e-5)
 
 
 def test_what_numpy_stored_is_recalled_by_onnxruntime(tmp_path):
