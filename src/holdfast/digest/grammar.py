@@ -19,7 +19,17 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from ..scope import SELF
-from ..text import ExpressionTemplate, NeededWords, dataclass, expression, needed_words, remembered, words_of_macros
+from ..text import (
+    ExpressionIndex,
+    ExpressionTemplate,
+    NeededWords,
+    dataclass,
+    expression,
+    needed_words,
+    remembered,
+    spelled,
+    words_of_macros,
+)
 from ..text.terms import fold_quotes
 
 FALLBACK = "en"
@@ -582,9 +592,13 @@ def event_expressions(
 @remembered(8)
 def events_in(code: str, lowered: str | None, whens: tuple[str, ...]) -> tuple[int, ...]:
     """Return the numbers of the events of which a text may hold the words, of what is known "now" or was "just" stated."""
+    return tuple(sorted(set().union(*(_event_index(code, when).find(lowered) for when in whens))))
+
+
+@cache
+def _event_index(code: str, when: str) -> ExpressionIndex:
     each = range(len(_known(code).ended.get("event", ())))
-    told = ((number, [one for when in whens for one in event_templates(code, number, when)]) for number in each)
-    return tuple(number for number, templates in told if any(one.fits(lowered) for one in templates))
+    return ExpressionIndex((number, one) for number in each for one in event_templates(code, number, when))
 
 
 @lru_cache(maxsize=2048)
@@ -611,13 +625,10 @@ def contrast_expressions(code: str, words: str) -> tuple[re.Pattern[str], ...]:
         sources[0] = (
             rf"{meant}{new}(?:\s*[,;–—-]*\s*(?:and\s+)?not|\s*[,;–—-]+\s*(?:and\s+)?(?:{rules.ended['not']}))\s+{article}{old}"
         )
-        slip = r"(?:wrote|said|typed|put|called it)\s+"
-        right = r"\W+(?:(?:but|and|it)\s+)*(?:i\s+meant|meant|(?:it\s+)?should(?:'ve|\s+have)?(?:\s+(?:be|been|said|read))?|i\s+should\s+have\s+(?:said|written))\s+"
-        sources.append(rf"\b{slip}{article}{old}{right}{new}")
-        rather = r"(?:change\s+of\s+plans?\W+|(?:let's\s+|we(?:'ll|'re)\s+|i(?:'ll|'m)\s+)?(?:make\s+(?:it|that)|go(?:ing)?\s+(?:to|with)|take|taking)\s+)"
-        sources.append(
-            rf"\b{rather}(?:the\s+)?{new}\s+instead\s+of\s+(?:the\s+)?{old}(?=\s*(?:$|[.,!;)])|\s+(?:now|then|after|because|since|so|and)\b)"
-        )
+        sources += [
+            rf"\b{rules.ended['slip']}{article}{old}{rules.ended['right']}{new}",
+            rf"\b{rules.ended['rather']}(?:the\s+)?{new}\s+instead\s+of\s+(?:the\s+)?{old}{rules.ended['rather_end']}",
+        ]
     return tuple(re.compile(source, re.IGNORECASE) for source in sources)
 
 
@@ -752,11 +763,11 @@ def value_expression(words: tuple[str, ...], rules: PatternLanguage) -> str:
     if not words:
         return r"(?!)"
     longest = sorted(words, key=len, reverse=True)
-    spelled = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in longest)
+    any_of = "|".join(_literal(one[:-1] if one.endswith("s") and len(one) > 3 else one) for one in longest)
     if _WIDE.match(words[0]):
-        return rf"(?:{spelled})"
+        return rf"(?:{any_of})"
     letter = r"\w" if rules.spaced else _LETTER
-    return rf"(?<!{letter})(?:{spelled})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
+    return rf"(?<!{letter})(?:{any_of})(?:s|es|ism|'s|[a-z]?ing)?(?!{letter})"
 
 
 @remembered(4096)
@@ -772,16 +783,6 @@ def akin_expression(words: tuple[str, ...], rules: PatternLanguage) -> re.Patter
 
 def _literal(words: str) -> str:
     return r"\s+".join(map(re.escape, words.split()))
-
-
-def spelled(template: str, macros: Mapping[str, str]) -> str:
-    """Return a template as an expression: macros filled in, a space for any white space, contractions without an apostrophe too."""
-    source = template
-    while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
-        source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
-    source = re.sub(r"(?<!\?<!)n't", "n['’]?t", source)  # "havent"
-    source = re.sub(r"(?<!\?)'(?=(?:ve|m)(?!\w))", "['’]?", source)  # "ive"
-    return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)
 
 
 @lru_cache(maxsize=32)

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from functools import cache
 
 from ..clock import from_ms
-from ..text import dataclass, expression, remembered
+from ..text import dataclass, expression, remembered, spelled
 from ..text.dates import TimeSpan, date_words, find_times, with_date
 from ..text.sentences import NEXT_VERB
 from ..text.terms import likely_languages
 from ..types import Message
 from .answers import numbers_in
-from .grammar import OpenSlot, Pattern, PatternLanguage, PatternSlot, load_language, opposites, spelled
+from .grammar import OpenSlot, Pattern, PatternLanguage, PatternSlot, load_language, opposites
 
 _TOKEN = expression(r"\S+")
 _EDGE = "'\"*_~,;:-–—/ "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, fields
 from dataclasses import dataclass as _standard_dataclass
 from functools import cache, lru_cache
@@ -19,6 +19,7 @@ from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 __all__ = [
+    "ExpressionIndex",
     "ExpressionTemplate",
     "NDArray",
     "NeededWords",
@@ -30,6 +31,7 @@ __all__ = [
     "np",
     "plainly_lowered",
     "remembered",
+    "spelled",
     "words_of_macros",
 ]
 
@@ -105,6 +107,16 @@ def needed_words(source: str, macros: Mapping[str, NeededWords | None]) -> Neede
     """
     read = _Branches.of(source, macros)
     return read.rarest() if read is not None else ()
+
+
+def spelled(template: str, macros: Mapping[str, str]) -> str:
+    """Return a template as an expression: macros filled in, a space for any white space, contractions without an apostrophe too."""
+    source = template
+    while macros and "{" in re.sub(r"\{\d+(?:,\d*)?\}", "", source):
+        source = re.sub(r"\{([a-z_]+)\}", lambda hole: macros[hole[1]], source)
+    source = re.sub(r"(?<!\?<!)n't", "n['’]?t", source)  # "havent"
+    source = re.sub(r"(?<!\?)'(?=(?:ve|m)(?!\w))", "['’]?", source)  # "ive"
+    return re.sub(r" (\?)?", lambda gap: r"\s*" if gap[1] else r"\s+", source)
 
 
 def words_of_macros(macros: Mapping[str, str]) -> dict[str, NeededWords | None]:
@@ -466,3 +478,26 @@ class ExpressionTemplate:
     def fits(self, lowered: str | None) -> bool:
         """Whether it may match a text, by `plainly_lowered`."""
         return lowered is None or all(any(map(lowered.__contains__, words)) for words in self.needs)
+
+
+class ExpressionIndex:
+    """Numbered expressions by the words they need, so that not each has to be tried with every text."""
+
+    def __init__(self, templates: Iterable[tuple[int, ExpressionTemplate]]) -> None:
+        self._all: set[int] = set()
+        self._always: set[int] = set()
+        self._by_word: dict[str, list[tuple[int, ExpressionTemplate]]] = {}
+        for number, template in templates:
+            self._all.add(number)
+            if not template.needs:
+                self._always.add(number)
+                continue
+            for word in max(template.needs, key=lambda words: min(map(len, words))):
+                self._by_word.setdefault(word, []).append((number, template))
+
+    def find(self, lowered: str | None) -> set[int]:
+        """Return the numbers of those that may match a text, by `plainly_lowered`."""
+        if lowered is None:
+            return self._all
+        told = (each for word, each in self._by_word.items() if word in lowered)
+        return self._always.union(number for each in told for number, template in each if template.fits(lowered))
