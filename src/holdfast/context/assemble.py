@@ -384,7 +384,7 @@ def _passed_over(material: Material, known: AbstractSet[str]) -> Iterator[Reason
 
 def _separate(part: Part, name: str, ids: AbstractSet[str], meter: TokenMeter) -> tuple[Part, Part]:
     """Move the items with these ids into a section *name*; return it and the rest."""
-    own = [replace(one, source=replace(one.source, section=name)) for one in part.items if one.source.id in ids]
+    own = [one._replace(source=replace(one.source, section=name)) for one in part.items if one.source.id in ids]
     rest = [one for one in part.items if one.source.id not in ids]
     return build_part(name, own, meter), build_part(part.name, rest, meter, part.preamble)
 

@@ -385,7 +385,7 @@ def _fit_summaries(summaries: Sequence[RolledSummary], room: int, meter: TokenMe
             shorter = shorten_middle(each.text, left - 1, lambda text: meter.count(render_line(text)))
             if shorter is None:
                 break
-            item = replace(item, line=render_line(shorter))
+            item = item._replace(line=render_line(shorter))
         items.append(item)
         left -= meter.line(item.line)
         if item is not each.item:

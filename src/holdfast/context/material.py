@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ..scope import SELF
 from ..text import dataclass, expression
@@ -130,8 +130,7 @@ _OPENING = expression(r"^(?:\[[\d –to-]+\] )?(?:user: )?")
 SLOT_PARTS = {"exclusive": 0, "single": 1, "multi": 2}  # key and value
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """
     One rendered line and where it comes from.
 
@@ -151,7 +150,7 @@ class Item:
 
     def because(self, why: str) -> Item:
         """Return the same item with the reason why it is shown."""
-        return replace(self, why=why)
+        return self._replace(why=why)
 
 
 def turn_key(hit: Hit) -> TurnKey:

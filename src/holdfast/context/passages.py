@@ -319,7 +319,7 @@ def _in_order(chosen: Collection[tuple[Hit, Item]]) -> tuple[Item, ...]:
 
     items, last = list[Item](), tuple[str, ...]()
     for _, (_, item) in sorted(enumerate(chosen), key=place):
-        items.append(replace(item, line=item.undated) if item.day and item.day == last else item)
+        items.append(item._replace(line=item.undated) if item.day and item.day == last else item)
         last = item.day
     return tuple(items)
 

@@ -27,7 +27,7 @@ from ..reconcile.archive import record_uses
 from ..reports import SentContext, SentItem, SentSection, Usage
 from ..scope import BACKGROUND, Scope, actor
 from ..store import ContextStatsRow, ReadView, Store, UsageRow, UserRow, WriteView, effective_consent
-from ..text import dataclass
+from ..text import dataclass, remembered
 from ..text.terms import terms
 from ..types import Message, ReplyUsage
 from .observer import Observer
@@ -632,9 +632,14 @@ def count_used(reply: str, items: Sequence[str], question: str) -> int:
 
     They share two such words, or all that the item has.
     """
-    asked, said = (frozenset(terms(text)) if items else frozenset() for text in (question, reply))
-    rare = (set(terms(item)) - asked for item in items)
+    asked, said = (_stems(text) if items else frozenset() for text in (question, reply))
+    rare = (_stems(item) - asked for item in items)
     return sum(len(own & said) >= min(MIN_SHARED_WORDS, len(own)) for own in rare if own)
+
+
+@remembered(4096)  # the next reply answers a context that recalls most of the same turns
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
 
 
 def _conversation_key(scope: Scope) -> ConversationKey:

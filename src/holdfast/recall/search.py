@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cache, lru_cache, partial, reduce
+from typing import NamedTuple
 
 from ..clock import from_ms, to_ms
 from ..embed.files import common_words
@@ -107,8 +108,7 @@ class _Filters:
         return replace(self, apart=apart, corrected=view.corrections_apart())
 
 
-@dataclass(frozen=True, slots=True)
-class _RankedMatch:
+class _RankedMatch(NamedTuple):
     """One candidate: its place in its index, and its score."""
 
     kind: HitKind
@@ -506,7 +506,7 @@ def _newest_first(
     ordered = rank.newest_first(places.tolist(), part.index, same)
     for slot, place in zip(slots, ordered, strict=True):
         moved = found[slot].score - by_place[place].score
-        out[slot] = replace(by_place[place], score=by_place[place].score + moved, moved=moved)
+        out[slot] = by_place[place]._replace(score=by_place[place].score + moved, moved=moved)
     return out
 
 
@@ -574,17 +574,19 @@ def _hits(
     parts: dict[tuple[HitKind, int], dict[str, float]] = {}
     for kind in {hit.kind for hit in found}:
         places = np.array([hit.place for hit in found if hit.kind == kind], np.int64)
-        own = zip(*(values[places].tolist() for values in scored[kind].parts.values()), strict=True)
-        for place, row, values in zip(places.tolist(), indexes[kind].rows(places), own, strict=True):
-            rows[kind, place] = row
-            parts[kind, place] = dict(zip(scored[kind].parts, values, strict=True)) if explain else {}
+        rows |= {(kind, place): row for place, row in zip(places.tolist(), indexes[kind].rows(places), strict=True)}
+        if not explain:
+            continue
+        names, told = tuple(scored[kind].parts), [values[places].tolist() for values in scored[kind].parts.values()]
+        for place, values in zip(places.tolist(), zip(*told, strict=True), strict=True):
+            parts[kind, place] = {name: value for name, value in zip(names, values, strict=True) if value}
     texts = view.texts(rows[hit.kind, hit.place] for hit in found)
     hits = []
     for hit in found:
-        row, known = rows[hit.kind, hit.place], parts[hit.kind, hit.place]
+        row, known = rows[hit.kind, hit.place], parts.get((hit.kind, hit.place), {})
         if (row.kind, row.doc) not in texts:
             continue
-        if explain:
+        if explain and hit.moved:
             known["newest"] = hit.moved
         hits.append(
             Hit(
@@ -595,7 +597,7 @@ def _hits(
                 at=from_ms(row.at),
                 conversation=row.conversation,
                 seq=row.seq,
-                parts={name: value for name, value in known.items() if value},
+                parts=known,
                 speaker=row.speaker,
                 subject=row.subject,
                 relevance=hit.relevance,
