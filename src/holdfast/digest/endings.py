@@ -225,15 +225,14 @@ def _in_sentence(
     reading: Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue], stated: Sequence[Candidate]
 ) -> Iterator[Candidate]:
     """Yield what one sentence ends and puts in its place, each known value once."""
-    sentences = [one for one in wanted if one.kind == "statement"]
-    latest = just
+    sentences, latest = [one for one in wanted if one.kind == "statement"], just
     wanted, just = ([one for one in ones if one.kind == "attribute"] for ones in (wanted, just))
     corrected = list(find_corrections(reading, wanted, just))
     yield from corrected
     done = {(c.subject, c.category, c.key) for c in corrected}
     rest = [one for one in wanted if one.address not in done]
     if not corrected:
-        renewed = list(find_new_values(reading, rest, just))
+        renewed = list(find_new_values(reading, [*rest, *sentences], just))
         yield from renewed
         rest = [one for one in rest if one.address not in {(c.subject, c.category, c.key) for c in renewed}]
         yield from find_new_numbers(reading, [*(one for one in rest if one.value[:1].isdigit()), *sentences])
@@ -376,7 +375,8 @@ def _is_about(reading: Reading, one: KnownValue, end: int) -> bool:
     """Whether a sentence up to *end* speaks of the one that a known value is about, be it as "she" just after."""
     whose = _WHOSE.match(one.text) if one.subject == SELF and one.kind == "statement" else None
     if one.subject == SELF and whose is None:
-        return not is_told_of_another(replace(reading, text=reading.text[:end]))
+        text = re.sub(value_expression(one.names, reading.rules), "", reading.text[:end], flags=re.IGNORECASE)
+        return not is_told_of_another(replace(reading, text=text))  # "Braces came off" is about nobody called Braces
     if _speaks_of(reading, one) or (whose is not None and _is_word_of(whose[1], reading.text)):
         return True
     return (

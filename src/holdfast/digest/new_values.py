@@ -367,7 +367,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
     of_another = cache(partial(is_told_of_another, reading))
     for one in known:
         switched = _switched(reading, one) or _find_new_home(reading, one)
-        if switched is not None:
+        if switched is not None and one.kind == "attribute":
             yield switched
             continue
         kind = _kind_of_value(one)
@@ -420,8 +420,12 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
             if kind == "schedule":
-                yield reading.retract(match.span(), one)  # a habit is one of several
-            yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+                whose, to = re.match(r"Their (\w+)", one.text), new.rstrip("s").capitalize()
+                if whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE):
+                    for day in {*_DAY.findall(one.text)[:1]} - {to}:
+                        yield from _renumbered(reading, one, match.span(), day, to)
+            else:
+                yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
 
 
 def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -699,6 +703,8 @@ _KINDS_OF_VALUES = dict(
 
 def _kind_of_value(one: KnownValue) -> str:
     """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
+    if one.kind == "statement":
+        return "schedule" if len(re.findall(r"\b[A-Z]\w+days\b", one.text)) == 1 else ""
     if (one.category, one.key) == ("identity", "age"):
         return "age" if one.subject == SELF else "age_other"
     if one.category == "budget" and "_for_" in one.key:
@@ -732,8 +738,6 @@ _IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
 
 def _in_same_unit(new: str, old: str, kind: str) -> str:
     """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
-    if kind == "schedule":
-        return _DAY.sub(new.rstrip("s").capitalize(), old)
     if kind in ("pay", "rent", "budget"):
         number = new.strip("$€£").removesuffix("k").replace(",", "")
         before = _NUMBER.search(old)

@@ -22,7 +22,7 @@ from ..types import Candidate, Fact, FactKind, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
 from .clauses import clause_reader, judge, only_intends
-from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language
+from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language, opposites
 from .slots import numbers_said, stated_numbers, takes_place_of
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
@@ -760,7 +760,7 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
             seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
             alone = one.cardinality != "multi"
         by_rules = one.kind == "statement" and one.source.startswith("rules ")
-        if by_rules and (things_named(one.text) or _objects(one.text)):
+        if by_rules and (things_named(one.text) or _objects(one.text) or opposites(FALLBACK, one.text)):
             said = (one.subject, one.category, "", one.text)
             found[said] = known_value(*said, False, one.text, seq, "statement")
         if one.kind != "attribute":
