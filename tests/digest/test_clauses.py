@@ -25,6 +25,10 @@ def statements(text: str) -> list[Candidate]:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("I have a beard", "Has a beard."),
+        ("We have a lodger.", "Has a lodger."),
+        ("i wear contact lenses", "Wears contact lenses."),
+        ("I'm bald", "Is bald."),
         ("i mend harps for a living btw", "Mends harps for a living btw."),
         ("We keep alpacas on a farm near Wells.", "Keeps alpacas on a farm near Wells."),
         ("I restore old bicycles and sell them on Saturdays.", "Restores old bicycles and sells them on Saturdays."),
@@ -54,6 +58,9 @@ def test_clause_that_states_something_lasting_is_a_sentence_in_the_third_person(
 @pytest.mark.parametrize(
     "text",
     [
+        "my beard itches",
+        "I had a beard once",
+        "my contact lenses are in the bathroom",
         "I'm halfway through chapter three.",
         "I'm tired of this weather.",
         "I think my sister has a dog.",
