@@ -349,12 +349,7 @@ def _fits(one: KnownValue, new: str) -> bool:
     if (_LASTS.search(new) is None) != (_LASTS.search(one.value) is None) and new[:1].isdigit() and " " in new:
         return one.key.endswith("_days")  # two weeks are no weight
     words = new.casefold().split()
-    if (
-        not words
-        or all(word in _NO_VALUE for word in words)
-        or words[0] in _NO_VALUE
-        or new.casefold() == one.words.casefold()
-    ):
+    if not words or words[0] in _NO_VALUE or new.casefold() == one.words.casefold():
         return False
     if words[0] in _PARTS and words[0] not in one.value.casefold():
         return False  # "type 1" is no condition
@@ -419,13 +414,8 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
-            if kind == "schedule":
-                whose, to = re.match(r"Their (\w+)", one.text), new.rstrip("s").capitalize()
-                if whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE):
-                    for day in {*_DAY.findall(one.text)[:1]} - {to}:
-                        yield from _renumbered(reading, one, match.span(), day, to)
-            else:
-                yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+            stated = reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+            yield from _on_another_day(reading, one, match.span(), new) if kind == "schedule" else [stated]
 
 
 def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -734,6 +724,13 @@ def _is_topic(
 
 
 _IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
+
+
+def _on_another_day(reading: Reading, one: KnownValue, span: Span, new: str) -> Iterator[Candidate]:
+    day, to = _DAY.findall(one.text)[:1], new.rstrip("s").capitalize()
+    whose = re.match(r"Their (\w+)", one.text)
+    meant = whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE)
+    return _renumbered(reading, one, span, day[0], to) if meant and day and day[0] != to else iter(())
 
 
 def _in_same_unit(new: str, old: str, kind: str) -> str:
