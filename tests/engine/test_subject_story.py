@@ -367,3 +367,51 @@ def test_the_story_keeps_how_values_went_though_each_has_changed_since(memory: M
     assert "vomits every morning" in told
     earlier = memory.conversation("new", user="u", subject="luna").context("Is she any better?").section("earlier")
     assert "rabbit food" in earlier.text
+
+
+VISITS = [
+    "Max scratches his ears all night.",
+    "The vet found ear mites in Max's left ear.",
+    "Max gets ear drops twice a day, he hates them.",
+    "Max's ears are clean again, he sleeps through.",
+    "Max growled at the neighbour's cat today.",
+    "We started a desensitisation training for Max.",
+    "Max ignored the cat on the walk today, great progress!",
+    "Max ate a sock on Friday.",
+    "The sock came out on Sunday, Max is fine.",
+    "Max turned 9, his hips are stiff in the morning.",
+]
+
+
+@pytest.mark.parametrize("most", [400, 200])
+def test_every_visit_has_a_line_and_what_is_asked_at_each_takes_no_room(clock: FakeClock, most: int) -> None:
+    """What was seen stays, true of its day, although it has ended; where there is less room, older visits share lines."""
+    with Memory(embedder=None, clock=clock, config=Config(story_tokens=most)) as memory:
+        for number, said in enumerate(VISITS):
+            chat = memory.conversation(f"max {number}", user="elena", subject="max")
+            chat.record(said, "Thank you, noted.")
+            chat.record("Should I change anything?", "Keep going as before and tell me in a week.")
+            chat.end()
+            clock.advance(days=9)
+        memory.digest()
+        told = memory.user("elena").story("max")
+
+    assert count_tokens(told.text) <= most
+    assert {one.conversation for line in told.lines for one in line.sources} == {f"max {n}" for n in range(10)}
+    assert "Should I change anything?" not in told.text
+    if most == 400:
+        assert [said for said in VISITS if said not in told.text] == []
+
+
+def test_what_is_said_again_is_told_once_but_a_trouble_each_time(clock: FakeClock) -> None:
+    with Memory(embedder=None, clock=clock) as memory:
+        for number, news in enumerate(["We walked to the lake.", "We walked to the mill.", "We walked to the church."]):
+            chat = memory.conversation(f"v{number}", user="elena", subject="luna")
+            chat.record(f"{news} Luna vomited in the car. My sister came along.", "I see.")
+            chat.end()
+            clock.advance(days=9)
+        memory.digest()
+        told = memory.user("elena").story("luna").text
+
+    assert told.count("vomited in the car") == 3
+    assert told.count("My sister came along") == 1
