@@ -415,3 +415,19 @@ def test_what_is_said_again_is_told_once_but_a_trouble_each_time(clock: FakeCloc
 
     assert told.count("vomited in the car") == 3
     assert told.count("My sister came along") == 1
+
+
+def test_a_subject_that_is_talked_about_all_day_has_a_story(memory: Memory, clock: FakeClock) -> None:
+    """Each conversation ends by a silence of six hours, and the next has begun by then: the story is not put off again and again."""
+    for number in range(12):
+        chat = memory.conversation(f"shift {number}", user="elena", subject="shop")
+        for part in range(6):
+            chat.record(
+                f"In shift {number} we sold {part + 3} candles of kind {part} to a woman in a green coat.", "Ok."
+            )
+        memory.digest()
+        clock.advance(hours=4)
+        memory.digest()
+
+    assert len({one.conversation for line in story(memory, "shop").lines for one in line.sources}) >= 9
+    assert memory.doctor().ok

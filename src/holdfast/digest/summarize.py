@@ -565,7 +565,7 @@ def tell_story(talks: Sequence[Sequence[Summary]], most: int) -> tuple[StoryLine
     those with the themes that come back and what weighs most first; what short lines leave, long ones get.
     """
     telling = _telling(talks)
-    groups = [[talk] for talk in talks]
+    groups: list[Sequence[Sequence[Summary]]] = [[talk] for talk in talks]
     if len(talks) * LEAST_LINE_TOKENS > most or _level(_needs(groups, most, telling), most) < LEAST_LINE_TOKENS:
         groups = _grouped(talks, max(1, most // STORY_LINE_TOKENS))
     share = _level(_needs(groups, most, telling), most)
