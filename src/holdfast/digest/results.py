@@ -20,7 +20,7 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..text import dataclass, expression
-from ..text.dates import TimeSpan, with_date
+from ..text.dates import TimeSpan, date_words, with_date
 from ..text.sentences import split_pieces
 from .mentions import ME, UNIQUE, MentionedPerson, Mentions, is_name
 
@@ -339,7 +339,7 @@ def _owner(
     if pronoun is not None:
         return _whom(people, pronoun["who"])
     named_there = None if people.of_user else _NAMED.search(prefix)
-    if named_there is not None and is_name(named_there["who"]) and named_there["who"] not in _NO_NAMES:
+    if named_there is not None and _may_be_named(prefix, named_there):
         return _whom(people, named_there["who"]) or _whom(people, named_there["who"].removesuffix("s"))
     if not people.of_user and re.search(
         r"\b(?:i|ich|yo|je|io|eu)\b(?:['’]\w+)? (?:had|have|hatte|habe|tuve|tengo|ai|ho|tive)",
@@ -354,6 +354,24 @@ _NAMED = expression(
     r"\b(?P<who>[A-ZÀ-Þ][a-zà-ÿ]+)(?:,? (?:had|has|got|hat|hatte|tiene|tuvo|a|avait|ha|aveva|tem|teve)(?: an?| eine?n?)?|:)? *$"
 )
 _NO_NAMES = frozenset(("Free", "Total", "Serum", "El", "Le", "La", "Il", "Der", "Die", "Das", "Ihr", "Sein", "Su"))
+
+
+def _may_be_named(text: str, found: re.Match[str]) -> bool:
+    """Whether a capitalized word is a name, and not that of a day or month: "the blood test of 1 March: …"."""
+    who = found["who"]
+    of_a_day = who.casefold() in _days_and_months() and _OF_A_DAY.search(text[: found.start("who")])
+    return is_name(who) and who not in _NO_NAMES and not of_a_day
+
+
+@lru_cache
+def _days_and_months() -> frozenset[str]:
+    lists = (names for words in date_words().values() for names in (*words.weekdays, *words.months))
+    return frozenset(name for names in lists for name in names.split())
+
+
+_OF_A_DAY = expression(
+    r"(?:\d(?:st|nd|rd|th)?\.?|\b(?:tests?|results?|of|from|on|last|vom|am|letzten|del?|du|di|el))\s+$", re.IGNORECASE
+)
 
 
 def _only_names(text: str, people: Mentions, others: dict[str, MentionedPerson]) -> bool:
