@@ -405,6 +405,23 @@ def test_a_reply_without_content_is_not_told() -> None:
     assert "Thanks" not in text
 
 
+def test_what_is_over_is_no_concern_and_what_to_stay_with_is_advice() -> None:
+    draft = summarize_chunk(
+        talk(
+            "user: No fleas, and with the old food she scratches much less.",
+            "assistant: Good. Stay with the old food, and no treats with salmon.",
+            "user: All good now, she has not scratched for a week!",
+            "assistant: Great news. Before the anaesthesia she should not eat for 12 hours.",
+        )
+    )
+
+    assert draft.concerns == ()
+    assert [action.partition(": ")[2] for action in draft.actions] == [
+        "Stay with the old food, and no treats with salmon.",
+        "Before the anaesthesia she should not eat for 12 hours.",
+    ]
+
+
 @pytest.mark.parametrize(
     "said",
     [
