@@ -431,3 +431,33 @@ def test_a_subject_that_is_talked_about_all_day_has_a_story(memory: Memory, cloc
 
     assert len({one.conversation for line in story(memory, "shop").lines for one in line.sources}) >= 9
     assert memory.doctor().ok
+
+
+@pytest.mark.parametrize(
+    ("news", "asked"),
+    [
+        (
+            ["Luna hat seit Montag Durchfall.", "Wir geben ihr jetzt Reis.", "Sie frisst wieder."],
+            "Soll ich etwas ändern?",
+        ),
+        (["Luna tiene diarrea desde el lunes.", "Le damos arroz y pollo.", "Ya come otra vez."], "¿Debo cambiar algo?"),
+        (
+            ["루나가 월요일부터 설사를 해요.", "이제 쌀과 닭고기를 먹여요.", "이제 다시 잘 먹어요."],
+            "무엇을 바꿔야 할까요?",
+        ),
+    ],
+)
+def test_what_is_asked_at_each_visit_takes_no_room_in_any_language(
+    memory: Memory, clock: FakeClock, news: list[str], asked: str
+) -> None:
+    for number, said in enumerate(news):
+        chat = memory.conversation(f"v{number}", user="ana", subject="luna")
+        chat.record(said, "OK.")
+        chat.record(asked, "OK.")
+        chat.end()
+        clock.advance(days=9)
+    memory.digest()
+    told = memory.user("ana").story("luna").text
+
+    assert [said for said in news if said not in told] == []
+    assert asked not in told

@@ -535,7 +535,10 @@ def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine
 STORY_LINE_TOKENS = 50  # of a line that tells several conversations
 LEAST_LINE_TOKENS = 25  # with less for each conversation, older ones share a line
 STORY = -1  # the level of a line of a story where it stands in for summaries
-SAID_BEFORE = -1.0  # what a sentence loses that an earlier line told, or a question that several conversations ask
+SAID_BEFORE, ASKED_EACH_TIME = (
+    -1.0,
+    -3.0,
+)  # what a sentence loses that an earlier line told, or a question of several conversations
 AGAIN = frozenset(("alarm", "problem"))  # what is told as often as it happens
 
 
@@ -553,7 +556,7 @@ class _Telling:
         """Return what *offer* loses as a formula, such as "Should I change anything?" at every visit."""
         said = offer.statement.text.casefold()
         if said.endswith(("?", "？")):
-            return SAID_BEFORE if self.times[said] > 1 else 0.0
+            return ASKED_EACH_TIME if self.times[said] > 1 else 0.0
         return SAID_BEFORE if said in self.told and not AGAIN & self.words.signs(own(said)) else 0.0
 
 
