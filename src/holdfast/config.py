@@ -522,7 +522,8 @@ def load_config(
         at = f" ({origin.place})" if origin.place else ""
         item = settings_by_name().get(name)
         if item is None:
-            problems.append(f"there is no setting {name!r}{at}{did_you_mean(name, settings_by_name())}")
+            names = [*settings_by_name(), *(((*COMMAND_NAMES, *COMMAND_TABLES)) if origin.kind == "file" else ())]
+            problems.append(f"there is no setting {name!r}{at}{did_you_mean(name, names)}")
             continue
         found, wrong = _convert(item, value, is_text=is_text)
         if wrong:

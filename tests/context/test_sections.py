@@ -44,12 +44,28 @@ def test_meta_and_chunk_summaries_stand_side_by_side_when_asked_for(memory):
 
     assert [section.name for section in both.sections][:3] == ["meta_summaries", "chunk_summaries", "facts"]
     assert meta
-    assert {(s.start_seq, s.end_seq) for s in chat.summaries(1) if s.end_seq <= meta[-1][1]} == {
-        one for one in chunks if one[1] <= meta[-1][1]
-    }
+    verbatim = ranges(both, "recent")[0][0]
+    told = {(s.start_seq, s.end_seq) for s in chat.summaries(1) if s.end_seq <= meta[-1][1] and s.start_seq < verbatim}
+    assert told == {one for one in chunks if one[1] <= meta[-1][1]}
     assert not {section.name for section in usual.sections} & {"meta_summaries", "chunk_summaries"}
     assert both.tokens <= 6_000
     assert "<meta_summaries>" in both.messages[0]["content"]
+
+
+def test_a_meta_summary_is_shown_though_its_last_messages_are_shown_as_well():
+    """After ten chunks the one meta summary tells of all of them; the last of these are among the recent messages."""
+    with Memory(embedder=None, config=Config(chunk_exchanges=5, rollup_summaries=10)) as memory:
+        chat = memory.conversation("a", user="ana")
+        for day in range(52):
+            chat.record(f"On day {day} I ran {day + 3} kilometers along the river.", "Well done, keep it up!")
+        memory.digest()
+        both = chat.context(budget_tokens=6_000, strategy=BOTH)
+
+        assert [(s.start_seq, s.end_seq) for s in chat.summaries(2)] == [(1, 100)]
+        assert ranges(both, "meta_summaries") == [(1, 100)]
+        assert len(ranges(both, "chunk_summaries")) == 8
+        assert both.section("recent").items[0].startswith("user: ")
+        assert "meta_summaries" not in {s.name for s in chat.context().sections}
 
 
 @pytest.mark.parametrize("budget", [300, 600, 900, 1_500, 3_000])

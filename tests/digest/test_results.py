@@ -49,6 +49,13 @@ def told(text: str, subject: str | None = "luna") -> list[str]:
             "Blutwerte vom 12.05.2026:\nALT 88 U/l\nKreatinin 1,4 mg/dl",
             ["health/alt = 88 U/l from 2026-05-12", "health/creatinine = 1,4 mg/dl from 2026-05-12"],
         ),
+        (
+            "Her blood test of 1 March 2026: creatinine 1.8 mg/dl, ALT 45 U/l.",
+            ["health/alt = 45 U/l from 2026-03-01", "health/creatinine = 1.8 mg/dl from 2026-03-01"],
+        ),
+        ("Luna's blood test from 1 March: creatinine 1.8 mg/dl.", ["health/creatinine = 1.8 mg/dl from 2026-03-01"]),
+        ("The blood test came: creatinine 1.8.", ["health/creatinine = 1.8 from 2026-06-01"]),
+        ("The blood test of Bella: creatinine 1.8.", []),
         ("Lunas T4 lag am 3. März 2026 bei 2,1.", ["health/t4 = 2,1 from 2026-03-03"]),
         ("El T4 de Luna fue 2,1 el 3 de marzo de 2026.", ["health/t4 = 2,1 from 2026-03-03"]),
         ("Le T4 de Luna était de 2,1 le 3 mars 2026.", ["health/t4 = 2,1 from 2026-03-03"]),
@@ -209,3 +216,21 @@ def test_what_is_not_surely_of_a_pet_is_not_the_pets(text: str) -> None:
 )
 def test_what_is_surely_the_users_is_read(text: str, known: list[str]) -> None:
     assert told(text, None) == known
+
+
+def test_a_test_of_hers_is_not_what_she_is() -> None:
+    with Memory(embedder=None) as memory:
+        memory.conversation("c", user="ana", subject="luna").record(
+            "Luna's blood test from 1 March: creatinine 1.8 mg/dl."
+        )
+        memory.digest()
+
+        assert [fact.text for fact in memory.user("ana").facts()] == ["Luna has creatinine: 1.8 mg/dl."]
+
+
+def test_an_hour_is_no_verb() -> None:
+    with Memory(embedder=None) as memory:
+        memory.conversation("c", user="ana").record("I get up at 8 am every day because of the medicine.")
+        memory.digest()
+
+        assert "Gets up at 8 a.m. every day because of the medicine." in [f.text for f in memory.user("ana").facts()]

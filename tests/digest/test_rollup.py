@@ -146,3 +146,27 @@ class TestARollUp:
 
         assert "Kyoto trip (3/3)" in draft.text
         assert "budget of $3,000" in draft.text
+
+
+def test_what_improved_is_told_though_every_week_says_the_same_of_something_else() -> None:
+    """Sentences that differ in their numbers alone come back most; the turn of the story is told before them."""
+    turns = [
+        "Luna: diarrhoea since Monday, three times a day.",
+        "Luna: we changed her diet to rice and turkey, the diarrhoea is the same.",
+        "Luna: the symptoms improved, her stool is firm.",
+    ]
+    children = []
+    for week, turn in enumerate(turns):
+        nights = [
+            f"user: In week {week} she slept {5 + day} hours on day {day} and ate {100 + 10 * day} g of her food in the kitchen at home."
+            for day in range(8)
+        ]
+        lines = [
+            line for night in nights for line in (night, "assistant: Thank you, that helps me to follow her progress.")
+        ]
+        draft = summarize_chunk(talk(f"user: Week {week}: {turn}", "assistant: I see.", *lines))
+        children.append(summary(draft, week, 18 * week + 1, 18 * week + 18))
+
+    told = summarize_level(children).text
+
+    assert [turn for turn in turns if turn not in told] == []

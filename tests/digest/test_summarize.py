@@ -405,6 +405,36 @@ def test_a_reply_without_content_is_not_told() -> None:
     assert "Thanks" not in text
 
 
+def test_what_is_over_is_no_concern_and_what_to_stay_with_is_advice() -> None:
+    draft = summarize_chunk(
+        talk(
+            "user: No fleas, and with the old food she scratches much less.",
+            "assistant: Good. Stay with the old food, and no treats with salmon.",
+            "user: All good now, she has not scratched for a week!",
+            "assistant: Great news. Before the anaesthesia she should not eat for 12 hours.",
+        )
+    )
+
+    assert draft.concerns == ()
+    assert [action.partition(": ")[2] for action in draft.actions] == [
+        "Stay with the old food, and no treats with salmon.",
+        "Before the anaesthesia she should not eat for 12 hours.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The result of the second test came: all fine.",
+        "The email came: we got the flat!",
+        "He wrote: I'm sorry, come back.",
+    ],
+)
+def test_a_few_words_after_a_colon_stay_with_what_announces_them(said: str) -> None:
+    """They may be another's, but without them the sentence says nothing."""
+    assert said in summarize_chunk(talk(f"user: {said}", "assistant: I see.")).text
+
+
 def test_a_story_with_room_for_all_leaves_out_no_sentence_of_the_user() -> None:
     """Weak words count where nothing stronger wants the room; what says nothing is left out all the same."""
     said = ["I got the head of department post!!", "We're driving to Asturias on July 20 for ten days."]

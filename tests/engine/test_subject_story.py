@@ -367,3 +367,97 @@ def test_the_story_keeps_how_values_went_though_each_has_changed_since(memory: M
     assert "vomits every morning" in told
     earlier = memory.conversation("new", user="u", subject="luna").context("Is she any better?").section("earlier")
     assert "rabbit food" in earlier.text
+
+
+VISITS = [
+    "Max scratches his ears all night.",
+    "The vet found ear mites in Max's left ear.",
+    "Max gets ear drops twice a day, he hates them.",
+    "Max's ears are clean again, he sleeps through.",
+    "Max growled at the neighbour's cat today.",
+    "We started a desensitisation training for Max.",
+    "Max ignored the cat on the walk today, great progress!",
+    "Max ate a sock on Friday.",
+    "The sock came out on Sunday, Max is fine.",
+    "Max turned 9, his hips are stiff in the morning.",
+]
+
+
+@pytest.mark.parametrize("most", [400, 200])
+def test_every_visit_has_a_line_and_what_is_asked_at_each_takes_no_room(clock: FakeClock, most: int) -> None:
+    """What was seen stays, true of its day, although it has ended; where there is less room, older visits share lines."""
+    with Memory(embedder=None, clock=clock, config=Config(story_tokens=most)) as memory:
+        for number, said in enumerate(VISITS):
+            chat = memory.conversation(f"max {number}", user="elena", subject="max")
+            chat.record(said, "Thank you, noted.")
+            chat.record("Should I change anything?", "Keep going as before and tell me in a week.")
+            chat.end()
+            clock.advance(days=9)
+        memory.digest()
+        told = memory.user("elena").story("max")
+
+    assert count_tokens(told.text) <= most
+    assert {one.conversation for line in told.lines for one in line.sources} == {f"max {n}" for n in range(10)}
+    assert "Should I change anything?" not in told.text
+    if most == 400:
+        assert [said for said in VISITS if said not in told.text] == []
+
+
+def test_what_is_said_again_is_told_once_but_a_trouble_each_time(clock: FakeClock) -> None:
+    with Memory(embedder=None, clock=clock) as memory:
+        for number, news in enumerate(["We walked to the lake.", "We walked to the mill.", "We walked to the church."]):
+            chat = memory.conversation(f"v{number}", user="elena", subject="luna")
+            chat.record(f"{news} Luna vomited in the car. My sister came along.", "I see.")
+            chat.end()
+            clock.advance(days=9)
+        memory.digest()
+        told = memory.user("elena").story("luna").text
+
+    assert told.count("vomited in the car") == 3
+    assert told.count("My sister came along") == 1
+
+
+def test_a_subject_that_is_talked_about_all_day_has_a_story(memory: Memory, clock: FakeClock) -> None:
+    """Each conversation ends by a silence of six hours, and the next has begun by then: the story is not put off again and again."""
+    for number in range(12):
+        chat = memory.conversation(f"shift {number}", user="elena", subject="shop")
+        for part in range(6):
+            chat.record(
+                f"In shift {number} we sold {part + 3} candles of kind {part} to a woman in a green coat.", "Ok."
+            )
+        memory.digest()
+        clock.advance(hours=4)
+        memory.digest()
+
+    assert len({one.conversation for line in story(memory, "shop").lines for one in line.sources}) >= 9
+    assert memory.doctor().ok
+
+
+@pytest.mark.parametrize(
+    ("news", "asked"),
+    [
+        (
+            ["Luna hat seit Montag Durchfall.", "Wir geben ihr jetzt Reis.", "Sie frisst wieder."],
+            "Soll ich etwas ändern?",
+        ),
+        (["Luna tiene diarrea desde el lunes.", "Le damos arroz y pollo.", "Ya come otra vez."], "¿Debo cambiar algo?"),
+        (
+            ["루나가 월요일부터 설사를 해요.", "이제 쌀과 닭고기를 먹여요.", "이제 다시 잘 먹어요."],
+            "무엇을 바꿔야 할까요?",
+        ),
+    ],
+)
+def test_what_is_asked_at_each_visit_takes_no_room_in_any_language(
+    memory: Memory, clock: FakeClock, news: list[str], asked: str
+) -> None:
+    for number, said in enumerate(news):
+        chat = memory.conversation(f"v{number}", user="ana", subject="luna")
+        chat.record(said, "OK.")
+        chat.record(asked, "OK.")
+        chat.end()
+        clock.advance(days=9)
+    memory.digest()
+    told = memory.user("ana").story("luna").text
+
+    assert [said for said in news if said not in told] == []
+    assert asked not in told

@@ -315,3 +315,48 @@ def test_a_quote_is_of_its_own_conversation_among_two_of_one_name(memory: Memory
     assert [(key[0], quote) for key, _, quote in quotes] == [
         ("self", "Luna is allergic to chicken"), ("luna", "She is allergic to chicken"),
     ]  # fmt: skip
+
+
+def _after(before: str, later: str) -> list[str]:
+    """Return what is known of Luna after two messages, ten days apart, in conversations about her."""
+    with Memory(embedder=None) as memory:
+        for number, said in enumerate((before, later)):
+            chat = memory.conversation(f"visit {number}", user="elena", subject="luna")
+            chat.record(said, "I see.", at=datetime(2026, 5, 1 + 10 * number, 18, tzinfo=UTC))
+            memory.digest()
+        found = memory.user("elena", subject="luna").history()
+        return [fact.text for fact in found if fact.live and fact.evidence[0].conversation == "visit 0"]
+
+
+@pytest.mark.parametrize(
+    ("before", "later"),
+    [
+        ("Luna started scratching again since Saturday.", "All good now, she has not scratched for a week!"),
+        ("Luna has had diarrhoea since Monday.", "No more diarrhoea since yesterday."),
+        ("Luna limps on her left hind leg.", "She doesn't limp any more."),
+        ("Luna limps on her left hind leg.", "The limp is gone."),
+        ("Luna limps on her left hind leg.", "No more limping since Friday."),
+        ("Luna vomits every morning.", "She hasn't vomited in two weeks."),
+        ("Luna scratches her ears all night.", "Her ears are fine, she no longer scratches."),
+    ],
+)
+def test_a_trouble_that_is_over_is_not_believed_any_more(before: str, later: str) -> None:
+    assert _after(before, later) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "later"),
+    [
+        ("Luna limps on her left hind leg.", "She hasn't eaten today."),
+        ("Luna limps on her left hind leg.", "Bella hasn't limped for weeks."),
+        ("Luna limps on her left hind leg.", "My sister came by. She no longer limps."),
+        ("Luna limps on her left hind leg.", "If she hasn't limped for a week we can stop the rest."),
+        ("Luna limps on her left hind leg.", "The limp is almost gone."),
+        ("Luna scratches her ears.", "She hasn't scratched the door for a week."),
+        ("Luna has had diarrhoea since Monday.", "No more diarrhoea medicine since yesterday, it made her sick."),
+        ("Luna vomits every morning.", "My sister's dog hasn't vomited in two weeks."),
+        ("Luna vomits every morning.", "She hasn't vomited yet today."),
+    ],
+)
+def test_a_trouble_that_may_go_on_is_believed(before: str, later: str) -> None:
+    assert len(_after(before, later)) == 1

@@ -91,10 +91,13 @@ def commands(text: str) -> list[tuple[str, list[str]]]:
 
 
 def missing(shown: list[str], printed: str) -> list[str]:
-    """The lines of *shown* that are not in *printed*; white space does not count, ``…`` is any text."""
-    squeezed = re.sub(r"\s+", " ", printed)
-    wanted = [re.sub(r"\s+", " ", line.strip()) for line in shown]
-    return [line for line in wanted if not re.search(".*?".join(map(re.escape, line.split("…"))), squeezed)]
+    """The lines of *shown* that are not in *printed* in this order; white space does not count, ``…`` is any text."""
+    squeezed, at, left = re.sub(r"\s+", " ", printed), 0, list[str]()
+    for line in (re.sub(r"\s+", " ", line.strip()) for line in shown):
+        found = re.compile(".*?".join(map(re.escape, line.split("…")))).search(squeezed, at)
+        at = found.end() if found else at
+        left += [] if found else [line]
+    return left
 
 
 class Server(NamedTuple):

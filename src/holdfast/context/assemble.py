@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -278,7 +279,7 @@ class Layered:
         best = (starts[0], build_part("summaries", (), meter), build_part("earlier", (), meter))
         for start in starts:
             before = covering_summaries(material.summaries, start)
-            told = self._told(self._beside(before, material.summaries), material.conversation, room, meter)
+            told = self._told(self._beside(before, material.summaries, start), material.conversation, room, meter)
             shown = {item.source.id for item in told.items if not item.brief}
             if start > starts[0] and any(s.end_seq >= starts[0] and s.id not in shown for s in before):
                 break  # better a part of these messages than neither them nor their summary
@@ -316,8 +317,12 @@ class Layered:
         part = build_part("summaries", [shown[summary.id] for summary in summaries if summary.id in kept], meter)
         return replace(part, tokens=part.tokens + frame) if part.items else part
 
-    def _beside(self, covering: list[Summary], summaries: Sequence[Summary]) -> list[Summary]:
-        """Return the summaries to show: those that cover the messages, and with ``side_by_side`` those of chunks within them."""
+    def _beside(self, covering: list[Summary], summaries: Sequence[Summary], start: int) -> list[Summary]:
+        """
+        Return the summaries to show: those that cover the messages before *start*.
+
+        With ``side_by_side`` those of chunks within them as well, and a higher one that also tells of messages from *start* on.
+        """
         if not self.side_by_side:
             return covering
         chunks = [
@@ -325,7 +330,8 @@ class Layered:
             for one in summaries
             if one.level == 1 and any(s.level > 1 and s.start_seq <= one.start_seq <= s.end_seq for s in covering)
         ]
-        return [*covering, *chunks]
+        higher = covering_summaries((one for one in summaries if one.level > 1), sys.maxsize)
+        return [*covering, *(one for one in higher if one.start_seq < start <= one.end_seq), *chunks]
 
     def _arranged(self, stable: tuple[Part, ...], material: Material, meter: TokenMeter) -> tuple[Part, ...]:
         """Give the character and, with ``side_by_side``, each kind of summary a section."""

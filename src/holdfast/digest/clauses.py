@@ -142,7 +142,7 @@ class ClauseReader:
         self._doing, self._past = words("doing"), words("past")
         self._second, self._my_deny = words("second"), words("my_deny")
         self._around = words("around")
-        self._roles = self._around | words("roles")
+        self._roles, self._owned = self._around | words("roles"), words("owned")
         self._participles, self._adjectives = words("participles"), words("adjectives")
         self._bare = frozenset(str(rules.people.get("bare", "")).split())
         self._nouns: dict[str, str] = {
@@ -338,6 +338,8 @@ class ClauseReader:
         """Whether "'s" before these words means whose: "my sister's name is", "my brother's exam got moved"."""
         if self._roles.intersection(following[:1]):
             return True  # "my wife's dentist", which is hers; a dentist herself is "a dentist"
+        if self._owned.intersection(following[:2]) and following[0] not in _NO_NOUN:
+            return True  # "Luna's blood test from Monday"
         dated = following[1:2] in (["on"], ["from"], ["in"])  # "Luna's creatinine on 3 March was"
         if any(word in ("is", "are", "was") for word in following[: None if dated else 4]):
             return True

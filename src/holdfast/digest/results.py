@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -20,8 +20,10 @@ from typing import Any
 from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..text import dataclass, expression
-from ..text.dates import TimeSpan, with_date
+from ..text.dates import TimeSpan, date_words, with_date
 from ..text.sentences import split_pieces
+from ..types import Candidate, Fact, Message
+from .authorship import masked
 from .mentions import ME, UNIQUE, MentionedPerson, Mentions, is_name
 
 MAX_PIECE = 600
@@ -339,7 +341,7 @@ def _owner(
     if pronoun is not None:
         return _whom(people, pronoun["who"])
     named_there = None if people.of_user else _NAMED.search(prefix)
-    if named_there is not None and is_name(named_there["who"]) and named_there["who"] not in _NO_NAMES:
+    if named_there is not None and _may_be_named(prefix, named_there):
         return _whom(people, named_there["who"]) or _whom(people, named_there["who"].removesuffix("s"))
     if not people.of_user and re.search(
         r"\b(?:i|ich|yo|je|io|eu)\b(?:['’]\w+)? (?:had|have|hatte|habe|tuve|tengo|ai|ho|tive)",
@@ -354,6 +356,25 @@ _NAMED = expression(
     r"\b(?P<who>[A-ZÀ-Þ][a-zà-ÿ]+)(?:,? (?:had|has|got|hat|hatte|tiene|tuvo|a|avait|ha|aveva|tem|teve)(?: an?| eine?n?)?|:)? *$"
 )
 _NO_NAMES = frozenset(("Free", "Total", "Serum", "El", "Le", "La", "Il", "Der", "Die", "Das", "Ihr", "Sein", "Su"))
+
+
+def _may_be_named(text: str, found: re.Match[str]) -> bool:
+    """Whether a capitalized word is a name, and not that of a day or month: "the blood test of 1 March: …"."""
+    who = found["who"]
+    of_a_day = who.casefold() in days_and_months() and _OF_A_DAY.search(text[: found.start("who")])
+    return is_name(who) and who not in _NO_NAMES and not of_a_day
+
+
+@lru_cache
+def days_and_months() -> frozenset[str]:
+    """Return the names of days and months in all languages, in lower case."""
+    lists = (names for words in date_words().values() for names in (*words.weekdays, *words.months))
+    return frozenset(name for names in lists for name in names.split())
+
+
+_OF_A_DAY = expression(
+    r"(?:\d(?:st|nd|rd|th)?\.?|\b(?:tests?|results?|of|from|on|last|vom|am|letzten|del?|du|di|el))\s+$", re.IGNORECASE
+)
 
 
 def _only_names(text: str, people: Mentions, others: dict[str, MentionedPerson]) -> bool:
@@ -683,3 +704,84 @@ def fields_of_care(care: CareEvent) -> dict[str, Any]:
 
 
 _EXACT = {"year": "%Y", "month": "%Y-%m"}
+
+
+@lru_cache(maxsize=1)
+def _over() -> Mapping[str, Any]:
+    """Return what ails an animal or a patient, and how it is said that it is over."""
+    found: Mapping[str, Any] = tomllib.loads((files(__package__) / "patterns/results.toml").read_text("utf-8"))["over"]
+    return found
+
+
+@lru_cache(maxsize=1)
+def words_of_nobody() -> frozenset[str]:
+    """Return words, in lower case, that are capitalized and name nobody: days, months, and what begins good news."""
+    return days_and_months() | frozenset(_over()["starters"].split())
+
+
+_SAID = expression(r"[^\W\d_]+")
+
+
+def find_recoveries(
+    message: Message, believed: Iterable[Fact], subject: str, names_other: Callable[[str], bool], source: str
+) -> list[Candidate]:
+    """
+    Return the ends of the statements about *subject* whose trouble is over: "She hasn't vomited in two weeks."
+
+    Args:
+        message: of a conversation about the subject.
+        believed: the facts that hold.
+        subject: an animal, a patient; not the user.
+        names_other: whether a text names anybody but the subject.
+        source: of the ends.
+    """
+    over, fillers = _over(), frozenset(_over()["fillers"].split())
+    known = [
+        fact
+        for fact in believed
+        if fact.subject == subject and fact.kind == "statement" and not _DENIES.search(fact.text)
+    ]
+    ended, text = list[Candidate](), masked(message.content)
+    for fact in known if message.role == "user" else ():
+        words = frozenset(word.casefold() for word in _SAID.findall(fact.text))
+        for stem in (stem for stem in over["troubles"].split() if any(word.startswith(stem) for word in words)):
+            for piece in split_pieces(text, MAX_PIECE):
+                said = piece.of(text)
+                found = next(
+                    (
+                        m
+                        for one in over["find"]
+                        if (m := re.search(one.replace("{t}", rf"{stem}\w*"), said, re.IGNORECASE))
+                    ),
+                    None,
+                )
+                if found is None or re.search(over["unless"], said, re.IGNORECASE) or names_other(message.content):
+                    continue
+                if {word.casefold() for word in _SAID.findall(found["rest"])} <= words | fillers:
+                    ended.append(_end_of(fact, message, piece.start + found.start(), found.group(), source))
+    return list({one.text: one for one in ended}.values())
+
+
+_DENIES = expression(r"\b(?:not|no|never|no longer|stopped|used to)\b|n['’]t\b", re.IGNORECASE)
+
+
+def _end_of(fact: Fact, message: Message, start: int, quote: str, source: str) -> Candidate:
+    return Candidate(
+        kind="statement",
+        subject=fact.subject,
+        category=fact.category,
+        key=fact.key,
+        value="",
+        text=fact.text,
+        confidence=0.85,
+        seq=message.seq,
+        quote=quote,
+        start=start,
+        op="retract",
+        join="",
+        modality="negated",
+        lifetime="state",
+        valid_from_ms=None,
+        valid_to_ms=None,
+        source=source,
+    )

@@ -532,57 +532,112 @@ def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine
     return offers
 
 
-STORY_LINE_TOKENS = 50  # of a line that tells one conversation
+STORY_LINE_TOKENS = 50  # of a line that tells several conversations
+LEAST_LINE_TOKENS = 25  # with less for each conversation, older ones share a line
 STORY = -1  # the level of a line of a story where it stands in for summaries
+SAID_BEFORE, ASKED_EACH_TIME = (
+    -1.0,
+    -3.0,
+)  # what a sentence loses that an earlier line told, or a question of several conversations
+AGAIN = frozenset(("alarm", "problem"))  # what is told as often as it happens
+
+
+@dataclass(slots=True)
+class _Telling:
+    """What the lines of one story share: how often sentences and stems come back, and what was told already."""
+
+    words: SalienceWords
+    times: Counter[str]
+    weight: Counter[str]
+    taken: list[Counter[str]]
+    told: set[str]
+
+    def worth(self, offer: _ChildLine) -> float:
+        """Return what *offer* loses as a formula, such as "Should I change anything?" at every visit."""
+        said = offer.statement.text.casefold()
+        if said.endswith(("?", "？")):
+            return ASKED_EACH_TIME if self.times[said] > 1 else 0.0
+        return SAID_BEFORE if said in self.told and not AGAIN & self.words.signs(own(said)) else 0.0
 
 
 def tell_story(talks: Sequence[Sequence[Summary]], most: int) -> tuple[StoryLine, ...]:
     """
     Condense *talks*, the summaries of conversations in their order, to at most *most* tokens.
 
-    The newest get a line each; with more conversations than lines, older ones share one.  A line holds sentences of its summaries, those
-    with the themes that come back and what weighs most first.
+    Each gets a line where there is room; otherwise the newest do, and older ones share one.  A line holds sentences of its summaries,
+    those with the themes that come back and what weighs most first; what short lines leave, long ones get.
     """
+    telling = _telling(talks)
+    groups: list[Sequence[Sequence[Summary]]] = [[talk] for talk in talks]
+    if len(talks) * LEAST_LINE_TOKENS > most or _level(_needs(groups, most, telling), most) < LEAST_LINE_TOKENS:
+        groups = _grouped(talks, max(1, most // STORY_LINE_TOKENS))
+    share = _level(_needs(groups, most, telling), most)
+    told = [_story_line(group, share, telling) for group in groups]
+    return tuple(line for line in told if line.text)
+
+
+def _telling(talks: Sequence[Sequence[Summary]]) -> _Telling:
     every = [summary for talk in talks for summary in talk]
     words = load_salience_words(language_of(" ".join(one.text[:200] for one in every)[:400]))
-    weight = Counter(stem for talk in talks for stem in {stem for one in talk for stem in _bag(one, words)})
-    repeated = Counter({stem: float(min(times, 3)) for stem, times in weight.items() if times > 1})
-    lines = max(1, most // STORY_LINE_TOKENS)
+    offers = [[offer for one in talk for offer in _offers(one, 0, words)] for talk in talks]
+    times = Counter(said for talk in offers for said in {offer.statement.text.casefold() for offer in talk})
+    stems = [
+        {stem for offer in talk if times[offer.statement.text.casefold()] == 1 for stem in offer.terms}
+        | {stem for one in said for theme in one.themes for stem in terms(theme, words.language)}
+        for talk, said in zip(offers, talks, strict=True)
+    ]
+    counted = Counter(stem for talk in stems for stem in talk)
+    weight = Counter({stem: float(min(often, 3)) for stem, often in counted.items() if often > 1})
+    return _Telling(words, times, weight, [], set())
+
+
+def _grouped(talks: Sequence[Sequence[Summary]], lines: int) -> list[Sequence[Sequence[Summary]]]:
+    """Give half of the lines to the newest conversations, and the others to groups of older ones."""
     alone = len(talks) if len(talks) <= lines else (lines + 1) // 2
     older = talks[: len(talks) - alone]
     shared = min(lines - alone, len(older))
     groups = [older[i * len(older) // shared : (i + 1) * len(older) // shared] for i in range(shared)]
-    groups += [[talk] for talk in talks[len(older) :]]
-    taken: list[Counter[str]] = []
-    told = [_story_line(group, most // len(groups), repeated, taken, words) for group in groups]
-    return tuple(line for line in told if line.text)
+    return [*groups, *([talk] for talk in talks[len(older) :])]
 
 
-def _story_line(
-    talks: Sequence[Sequence[Summary]],
-    most: int,
-    weight: Counter[str],
-    taken: list[Counter[str]],
-    words: SalienceWords,
-) -> StoryLine:
+def _needs(groups: Sequence[Sequence[Sequence[Summary]]], most: int, telling: _Telling) -> list[int]:
+    """Return the tokens of each line where there is room for all that is worth telling."""
+    trial = replace(telling, taken=[], told=set())
+    return [count_tokens(_story_line(group, most, trial).dated) + 1 for group in groups]
+
+
+def _level(needs: Sequence[int], most: int) -> int:
+    """Return the most tokens for a line, with which all lines together have at most *most*."""
+    left, lines = most, len(needs)
+    for need in sorted(needs):
+        if need * lines > left:
+            return left // lines
+        left, lines = left - need, lines - 1
+    return most
+
+
+def _story_line(talks: Sequence[Sequence[Summary]], most: int, telling: _Telling) -> StoryLine:
     """Condense one or several conversations to at most *most* tokens, their days included."""
     summaries = [summary for talk in talks for summary in talk]
     sources = tuple(StorySource(one.id, one.conversation, one.start_seq, one.end_seq) for one in summaries)
     times = [at for one in summaries for at in (one.first_at, one.last_at) if at]
     line = StoryLine("", min(times, default=None), max(times, default=None), sources)
+    words = telling.words
     offers = [offer for index, one in enumerate(summaries) for offer in _offers(one, index, words)]
     advised = {_SPEAKER.sub("", action, count=1) for one in summaries for action in one.actions}
     for place, offer in enumerate(offers):
         offer.place = place
         offer.worth = ADVISED if offer.words > LEAST_ITEM_WORDS and offer.statement.text in advised else 0.0
+        offer.worth += telling.worth(offer)
     budget = most * 0.75
     # Where there is room for all that the summaries say, only what says nothing is left out.
     least = 0.0 if sum(offer.words for offer in offers) <= budget else MIN_STORY_SCORE
     while budget >= LEAST_ITEM_WORDS:
-        chosen = _pick(offers, budget, weight, list(taken), words, least) if offers else []
+        chosen = _pick(offers, budget, telling.weight, list(telling.taken), words, least) if offers else []
         line = replace(line, text=" ".join(format_sentences(offer.statement for offer in chosen)))
         if count_tokens(line.dated) <= most:
-            taken += [offer.terms for offer in chosen]
+            telling.taken += [offer.terms for offer in chosen]
+            telling.told |= {offer.statement.text.casefold() for offer in chosen}
             return line
         budget *= 0.75
     cut = next((offer.statement.text for offer in offers), "")

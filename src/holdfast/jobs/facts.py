@@ -9,9 +9,11 @@ from functools import partial
 from ..clock import from_ms, new_id, to_ms
 from ..digest import rules
 from ..digest.endings import find_endings
+from ..digest.grammar import PatternLanguage, load_language
 from ..digest.grounding import ground, in_other_language
-from ..digest.mentions import SubjectNames, is_code, subject_names
-from ..digest.second_look import known_values, without_ended
+from ..digest.mentions import SubjectNames, is_code, is_name, subject_names
+from ..digest.results import find_recoveries, words_of_nobody
+from ..digest.second_look import KnownValue, known_values, without_ended
 from ..ingest.append import ReadFrom
 from ..ingest.redact import MASK, mask_messages, mask_secrets
 from ..reconcile.archive import request_upkeep
@@ -23,12 +25,14 @@ from ..reconcile.registry import Registry, matches_blocked_topic
 from ..reports import DigestReport
 from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
-from ..text import dataclass, remembered
+from ..text import dataclass, expression, remembered
+from ..text.terms import likely_languages
 from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
 
 BATCH_MESSAGES = 200
 UNREAD_AHEAD = 20  # messages that an append reads along with its own
+_WORD = expression(r"[^\W\d_]+")
 EARLIER_MESSAGES = 24  # before the first that is read, for the people whom they introduced
 INTRODUCES = ("family", "pets")
 DISCARDED = "discarded: the words hold what must not be remembered"
@@ -51,6 +55,42 @@ class RuleInput:
     subjects: list[SubjectRow]
     named_by: list[FactRow]
     earlier: list[str]
+
+
+def _names_other(text: str, ids: Mapping[str, str], subject: str, language: PatternLanguage) -> bool:
+    """Whether *text* may name anybody but the one that a conversation is about."""
+    relations, nobody = language.lexicons.get("relation"), words_of_nobody()
+    words = (word for word in _WORD.findall(text) if ids.get(word.casefold(), "") != subject)
+    return any(
+        (is_name(word) and word.casefold() not in nobody) or (relations and relations.lookup(word)) for word in words
+    )
+
+
+def _endings(
+    message: Message,
+    found: Sequence[Candidate],
+    believed: Sequence[Fact | Candidate],
+    known: Sequence[KnownValue],
+    ids: Mapping[str, str],
+    scope: Scope,
+    code: str | None,
+) -> list[Candidate]:
+    """
+    Return what a message ends; in a conversation about a subject "she" is that one, where nobody else is named.
+
+    What ailed it may be over without a word of what exactly: "No more diarrhoea since yesterday."
+    """
+    subject, language = scope.subject or SELF, load_language(code or likely_languages(message.content)[0])
+    if subject == SELF or language is None:
+        return find_endings(message, found, known, others=ids, language_code=code)
+    pronouns = " ".join(str(language.people.get(name, "")) for name in ("she", "he", "it")).split()
+    named = _names_other(message.content, ids, subject, language)
+    others = ids if named else {**dict.fromkeys(pronouns, subject), **ids}
+    ends = find_endings(message, found, known, others=others, language_code=code)
+    facts = [one for one in believed if isinstance(one, Fact)]
+    other = partial(_names_other, ids=ids, subject=subject, language=language)
+    over = find_recoveries(message, facts, subject, other, rules.FACT_SOURCE)
+    return [*ends, *(one for one in over if one.text not in {end.text for end in ends})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +244,9 @@ class FactReader:
                 speaker = speaker_subject(message, scope.user, seen.names)
                 # What another sold or left is theirs, not the user's.
                 known = known_values(believed, scope.conversation or "") if speaker == SELF else []
-                ends = find_endings(message, found, known, others=names.ids, language_code=config.language)
+                ends = _endings(
+                    message, found, believed if speaker == SELF else [], known, names.ids, scope, config.language
+                )
                 found = [*without_ended(found, ends), *ends]
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 said += found

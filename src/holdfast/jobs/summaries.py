@@ -421,9 +421,13 @@ def talks_about(view: ReadView, deps: Dependencies) -> Talks:
 
 
 def order_story(view: WriteView, subject: str, now_ms: int, at_ms: int = 0) -> None:
-    """Order that the story of a subject is made again, at a time when its conversation is over."""
+    """
+    Order that the story of a subject is made again, at a time when its conversation is over.
+
+    A story that waits already is not put off: one conversation or another about a subject may be going on all day.
+    """
     run_at_ms = max(now_ms, at_ms)
-    view.at(subject, None).want("story", "", wanted=run_at_ms, run_at_ms=run_at_ms, now_ms=now_ms)
+    view.at(subject, None).want("story", "", wanted=run_at_ms, run_at_ms=run_at_ms, now_ms=now_ms, later=False)
 
 
 def over_at(row: ConversationRow, config: Config) -> int:

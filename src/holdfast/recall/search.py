@@ -747,8 +747,9 @@ def _said_replaced(
 
 
 def _is_course(row: FactRow | None) -> bool:
-    """Whether a past fact is a step of how things went with a patient, true of its day: a result, a dose, what it was fed."""
-    of_patient = row and row.fact.subject != SELF and row.fact.category in ("health", "medication", "food")
+    """Whether a past fact is a step of how things went with a subject, true of its day: a result, a dose, what was seen."""
+    steps = ("health", "medication", "food")
+    of_patient = row and row.fact.subject != SELF and (row.fact.kind == "statement" or row.fact.category in steps)
     return bool(of_patient and row and row.fact.ended_because != "never_true")
 
 

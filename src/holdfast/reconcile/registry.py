@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from ..config import did_you_mean
 from ..errors import ConfigError
 from ..text import dataclass, expression
 from ..text.dates import date_words
@@ -418,14 +419,16 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
     Categories from their TOML (or ``Config.categories``) shape.
 
     Raises:
-        ConfigError: an unknown cardinality or type, or a listed key that there is not; names the category and the key.
+        ConfigError: an unknown field, cardinality or type, or a listed key that there is not; names the category and the key.
     """
     found: dict[str, Category] = {}
     for name, entry in data.items():
+        _expect_fields(entry, _FIELDS, f"category {name!r}")
         default = entry.get("cardinality")
         _expect(default, (None, *CARDINALITIES), f"category {name!r}: cardinality")
         keys: dict[str, Key] = {}
         for key, spec in entry.get("keys", {}).items():
+            _expect_fields(spec, _KEY_FIELDS, f"category {name!r}, key {key!r}")
             cardinality = spec.get("cardinality", default if default in ("single", "multi") else "multi")
             _expect(cardinality, CARDINALITIES, f"category {name!r}, key {key!r}: cardinality")
             _expect(spec.get("type", "text"), TYPES, f"category {name!r}, key {key!r}: type")
@@ -454,6 +457,20 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             entry.get("single_prefix", ""),
         )
     return found
+
+
+_FIELDS = tuple("description cardinality keys type opposite aliases transient_days listed single_prefix".split())
+_KEY_FIELDS = tuple("question cardinality type opposite aliases covers holds_days".split())
+
+
+def _expect_fields(entry: object, fields: tuple[str, ...], what: str) -> None:
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{what} is {entry!r}; it must be a table with {', '.join(fields)}")
+    for name in entry:
+        if name not in fields:
+            raise ConfigError(
+                f"{what}: there is no {name!r} in it{did_you_mean(name, fields) or '; it may have ' + ', '.join(fields)}"
+            )
 
 
 def _days(given: object, what: str) -> float | None:

@@ -411,10 +411,11 @@ class WriteView(ReadView):
         self._place()
         self._run("save_prefix", variant=variant, sha256=sha256, manifest=manifest)
 
-    def want(self, kind: str, key: str, *, wanted: int, run_at_ms: int, now_ms: int) -> None:
+    def want(self, kind: str, key: str, *, wanted: int, run_at_ms: int, now_ms: int, later: bool = True) -> None:
         """
         Order work for the scope's conversation (or user): one row per (kind, key), made or moved.
-        ``wanted`` only rises, ``run_at`` is set as given while the row waits in its first attempt.
+        ``wanted`` only rises, ``run_at`` is set as given while the row waits in its first attempt; not to a later time
+        with ``later=False``.
         A running job keeps its lease and sees the new mark when it finishes; a dead or cancelled
         one stays as it is, with the new mark.
         """
@@ -424,7 +425,7 @@ class WriteView(ReadView):
             "subject": self.scope.subject or "",
             "conversation": self.scope.conversation or "",
         }
-        if self._run("move_waiting_job", wanted=wanted, run_at=run_at_ms, **lane):
+        if later and self._run("move_waiting_job", wanted=wanted, run_at=run_at_ms, **lane):
             return
         found = self._run("job_in_lane", **lane)
         if not found:
@@ -434,6 +435,7 @@ class WriteView(ReadView):
             return
         job = rows.job(found[0])
         waits = job.state == "ready" and job.attempt == 0
+        run_at_ms = run_at_ms if later else min(run_at_ms, job.run_at_ms)
         self._run("move_job", id=job.id, wanted=max(wanted, job.wanted), run_at=run_at_ms if waits else job.run_at_ms)
 
     def drop_waiting(self, kind: str) -> None:

@@ -245,8 +245,8 @@ _OWN = expression(r"(?<![\w'â€™-])(?:my|mine|myself|our|ours|ourselves)(?![\w'â€
 
 
 def in_their_words(words: str) -> str:
-    """Turn the user's words into the third person: "my cat" into "their cat"."""
-    words = re.sub(r"(?i)\bi was\b", "they were", words)
+    """Turn the user's words into the third person: "my cat" into "their cat", but not the hour of "8 am"."""
+    words = re.sub(r"(?i)(?<=\d )am(?!\w)", "a.m.", re.sub(r"(?i)\bi was\b", "they were", words))
     return re.sub(
         r"(?<![\w'])[A-Za-z]+(?:'[a-z]+)?(?![\w'])",
         lambda found: _THEM.get(found[0].lower(), found[0]) if found[0] != "US" else found[0],
