@@ -18,6 +18,16 @@ def believed(*said: str) -> list[str]:
 
 
 ENDS = [
+    ("We write our logs to Loki.", "Our logs go to Elastic these days.", ["Uses Elastic."]),
+    ("I swim twice a week.", "I swim four times a week now.", ["Swims four times a week."]),
+    ("I go to the gym on Mondays.", "My gym day is Thursday now.", ["Goes to the gym on Thursdays."]),
+    ("I keep halal.", "I keep kosher now.", ["Eats kosher."]),
+    ("We're flying to Rome in May.", "We're flying to Athens instead.", ["Is travelling to Athens."]),
+    ("I prefer emails.", "I prefer calls over emails.", ["Prefers calls over emails."]),
+    ("I live in Leeds.", "I moved to York, and now I'm in Hull.", ["Lives in Hull."]),
+    ("I live in Boston.", "First we moved to Denver, later to Austin.", ["Lives in Austin."]),
+    ("I'm gluten free.", "Turns out I can eat gluten after all.", []),
+    ("I'm allergic to cats.", "The test says I'm not allergic to cats after all.", []),
     ("Our logs are in Loki.", "Our logs are in Elastic now.", ["Uses Elastic."]),
     ("We ship our logs to Loki.", "We've replaced Loki with Elastic for the logs.", ["Uses Elastic."]),
     ("We use Stripe for payments.", "Adyen handles our payments now.", ["Uses Adyen."]),
@@ -96,6 +106,11 @@ def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) 
 
 
 STAYS = [
+    ("I use Vim at home.", "At work I use VS Code."),
+    ("I run on Sundays.", "I also run on Wednesdays now."),
+    ("I'm a beginner in Python.", "I'm taking an advanced Python course now."),
+    ("I go to choir on Mondays.", "I go to the gym on Mondays now."),
+    ("I'm gluten free.", "I wish I could eat gluten again."),
     ("I'm engaged to Tom.", "My sister broke it off with Dan."),
     ("I'm engaged to Tom.", "Tom broke his leg."),
     ("I'm with Vodafone.", "Vodafone is down today."),

@@ -50,6 +50,7 @@ _DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IG
 _NUMBER = expression(r"\d+(?:[.,]\d+)?")
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
 _KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
+_ALSO = expression(r"\b(?:also|too|as well|another|a second|besides)\b", re.IGNORECASE)
 _DENIED = expression(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
 _NO_VALUE = frozenset(
     "is am are was i'm im i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
@@ -400,8 +401,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if amount is not None and amount.kind != _currency_of(one):
             yield from _in_another_currency(reading, one, match.span(), match.span("new"))
             continue
-        if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
-            continue
+        apart = kind == "schedule" and (_DENIED.search(reading.text[: match.start()]) or _ALSO.search(reading.text))
         if kind == "age_other" and (
             _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2])
             or _is_namesake(reading, one, match.start())
@@ -409,7 +409,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             or _speaks_of_kin(reading, one, match.start())
         ):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        if _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
+        if apart or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
             continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
