@@ -18,6 +18,12 @@ def believed(*said: str) -> list[str]:
 
 
 ENDS = [
+    ("I have one child, Mia.", "Our second, Leo, was born on Friday.", ["Has a child called Mia."]),
+    ("I prefer window seats.", "Book me an aisle seat from now on.", []),
+    ("I can't swim.", "I learned to swim this summer.", []),
+    ("I've never been to Japan.", "I came back from Japan yesterday, first time!", []),
+    ("My commute is an hour.", "The commute is down to 20 minutes.", []),
+    ("I'm lactose intolerant.", "It turned out it's not lactose but fructose.", ["Is fructose intolerant."]),
     ("We write our logs to Loki.", "Our logs go to Elastic these days.", ["Uses Elastic."]),
     ("I swim twice a week.", "I swim four times a week now.", ["Swims four times a week."]),
     ("I go to the gym on Mondays.", "My gym day is Thursday now.", ["Goes to the gym on Thursdays."]),
@@ -106,6 +112,9 @@ def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) 
 
 
 STAYS = [
+    ("I can't swim.", "My son learned to swim this summer."),
+    ("I've never been to Japan.", "My boss came back from Japan yesterday."),
+    ("I've never been to Japan.", "I came back from Spain yesterday."),
     ("I use Vim at home.", "At work I use VS Code."),
     ("I run on Sundays.", "I also run on Wednesdays now."),
     ("I'm a beginner in Python.", "I'm taking an advanced Python course now."),

@@ -59,6 +59,7 @@ _NO_VALUE = frozenset(
     "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )
 
+_NO_LAST = frozenset("it's its is was are that's this the a an to of and i'm he's she's they're we're".split())
 _UNIT = expression(r"([$€£¥]?)\d+(?:[.,]\d+)?((?: ?[^\W\d][\w%/-]*)*| ?[%€$£])")
 _LASTS = expression(r"\b(?:minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
 _DAYS = expression(r"(?P<number>\d{1,3}) (?:days?|(?P<week>weeks?))", re.IGNORECASE)
@@ -354,6 +355,7 @@ def _fits(one: KnownValue, new: str) -> bool:
         not words
         or all(word in _NO_VALUE for word in words)
         or words[0] in _NO_VALUE
+        or words[-1] in _NO_LAST
         or new.casefold() == one.words.casefold()
     ):
         return False
