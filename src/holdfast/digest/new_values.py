@@ -59,7 +59,6 @@ _NO_VALUE = frozenset(
     "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
 )
 
-_NO_LAST = frozenset("it's its is was are that's this the a an to of and i'm he's she's they're we're".split())
 _UNIT = expression(r"([$€£¥]?)\d+(?:[.,]\d+)?((?: ?[^\W\d][\w%/-]*)*| ?[%€$£])")
 _LASTS = expression(r"\b(?:minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
 _DAYS = expression(r"(?P<number>\d{1,3}) (?:days?|(?P<week>weeks?))", re.IGNORECASE)
@@ -355,7 +354,7 @@ def _fits(one: KnownValue, new: str) -> bool:
         not words
         or all(word in _NO_VALUE for word in words)
         or words[0] in _NO_VALUE
-        or words[-1] in _NO_LAST
+        or words[-1] in ("it's", "its", "is", "was", "are", "that's", "the", "a", "an", "to", "of", "and")
         or new.casefold() == one.words.casefold()
     ):
         return False
@@ -422,12 +421,17 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
             if kind == "schedule":
-                whose, to = re.match(r"Their (\w+)", one.text), new.rstrip("s").capitalize()
-                if whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE):
-                    for day in {*_DAY.findall(one.text)[:1]} - {to}:
-                        yield from _renumbered(reading, one, match.span(), day, to)
+                yield from _on_another_day(reading, one, match.span(), new.rstrip("s").capitalize())
             else:
                 yield reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+
+
+def _on_another_day(reading: Reading, one: KnownValue, span: Span, to: str) -> Iterator[Candidate]:
+    """Yield a habit on the day that it moved to, unless it is that of one whom the sentence does not name."""
+    whose = re.match(r"Their (\w+)", one.text)
+    if whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE):
+        for day in {*_DAY.findall(one.text)[:1]} - {to}:
+            yield from _renumbered(reading, one, span, day, to)
 
 
 def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -576,13 +580,8 @@ _FACTORS = {
     "halved": 0.5, "halve": 0.5, "half": 0.5, "half the": 0.5, "half as much": 0.5, "cut in half": 0.5,
 }  # fmt: skip
 _TIMES = {
-    "a single": "once",
-    "one": "once",
-    "half an": "once",
-    "half a": "once",
-    "two": "twice",
-    "three": "three times",
-}
+    "a single": "once", "one": "once", "half an": "once", "half a": "once", "two": "twice", "three": "three times",
+}  # fmt: skip
 _HOW_OFTEN = expression(
     r"(?:once|twice|(?:\d|three|four) times) (?:a|per) \w+|\b(?:every|each) \w+|\bdaily\b|\b(?:in the )?(?:morning|evening)s?(?: and (?:evening|night)s?)?"
 )
