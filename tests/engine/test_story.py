@@ -472,6 +472,14 @@ def learned_in_turn(clock, turns):
         (("We are on the Growth plan.", "On the Growth plan"), ("We upgraded to Scale.", "On the Scale plan")),
         (("Invoices go to Ingrid.", "Invoices go to Ingrid"), ("Please send invoices to Lars instead.", "Invoices go to Lars")),
         (("My team is six people.", "Team has six people"), ("We hired two, we are eight now.", "Team has eight people")),
+        (("Tabs, always.", "Indents with tabs"), ("Make that spaces from now on.", "Prefers spaces for indentation")),
+        (("Nights are when I come alive.", "Is a night owl"), ("I'm up with the birds by now, a morning person.", "Is a morning person")),
+        (("Climbing: intermediate, I'd say.", "Is an intermediate climber"), ("These days I climb like an expert.", "Is an expert climber")),
+        (("Mail me, that's best.", "Prefers email communication"), ("Calls, please, not emails.", "Prefers phone calls over emails")),
+        (("Mail is Gmail for me.", "Uses Gmail"), ("I switched to Proton Mail.", "Uses Proton Mail")),
+        (("Gold's Gym since 2019.", "Is a member of Gold's Gym"), ("It's Planet Fitness now.", "Is a member of Planet Fitness")),
+        (("Gym? Mondays.", "Goes to the gym on Mondays"), ("Gym moved to Thursdays.", "Goes to the gym on Thursdays")),
+        (("Picky, that's me at the table.", "Is a picky eater"), ("I eat everything now.", "Eats everything")),
     ],
 )  # fmt: skip
 def test_a_later_memory_in_a_models_own_words_replaces_what_it_changes(clock, before, after):
@@ -485,10 +493,26 @@ def test_a_later_memory_in_a_models_own_words_replaces_what_it_changes(clock, be
         (("Team Oslo has six people.", "Team in Oslo has six people"), ("Team Bergen has eight now.", "Team in Bergen has eight people")),
         (("Reports go to Ingrid.", "Reports go to Ingrid"), ("Reports go to Lars as well now.", "Reports go to Lars")),
         (("I have a colleague named Ana.", "Has a colleague named Ana"), ("I have a colleague named Bob now.", "Has a colleague named Bob")),
+        (("Remote on Fridays.", "Works remotely on Fridays"), ("On Mondays I work in the office.", "Works in the office on Mondays")),
+        (("Go code gets tabs.", "Prefers tabs in Go"), ("Python code gets spaces.", "Prefers spaces in Python")),
+        (("Spanish: beginner.", "Is a beginner in Spanish"), ("French, though, fluent.", "Is fluent in French")),
+        (("My wife does part time.", "Wife works part time"), ("I'm at it full time now.", "Works full time")),
+        (("Duolingo for Spanish.", "Learns Spanish on Duolingo"), ("Duolingo for Korean now.", "Learns Korean on Duolingo")),
+        (("A Mac, at home.", "Uses a Mac at home"), ("At work I've got Windows.", "Uses Windows at work")),
+        (("Netlify hosts the site.", "Hosts the site on Netlify"), ("Render hosts the API now.", "Hosts the API on Render")),
+        (("Metformin for the diabetes.", "Takes metformin for diabetes"), ("For the diabetes I'm on Ozempic now.", "Takes Ozempic for diabetes")),
     ],
 )  # fmt: skip
 def test_memories_of_two_things_stay_beside_each_other(clock, turns):
     assert {turn[1] for turn in turns} <= learned_in_turn(clock, turns)
+
+
+def test_a_memory_ends_with_the_fact_that_was_read_in_its_words(clock):
+    turns = [
+        ("We use React on the frontend.", "Uses React on the frontend"),
+        ("We've rewritten the frontend in Svelte.",),
+    ]
+    assert learned_in_turn(clock, turns) == {"Uses Svelte."}
 
 
 def test_a_memory_whose_names_nobody_said_is_not_believed(clock):

@@ -46,6 +46,21 @@ def test_with_a_model_the_summary_is_its_own_with_times_and_no_extracts(clock):
         assert memory.doctor().findings == ()
 
 
+def test_the_last_exchanges_are_shown_where_a_model_summarized_them_already(clock):
+    model = ScriptedModel()
+    with Memory(embedder=None, llm=model, clock=clock, config=Config(chunk_tokens=600)) as memory:
+        for _ in range(9):
+            model.say("chunk", SAYS)
+            model.say("chunk_summary", SAYS)
+        chat = talk(memory, clock, 20, strategies.Summary(2))
+        chat.end()
+        memory.digest()
+        context = chat.context("What now?")
+
+        assert "town number 18," not in section(context, "summaries").text
+        assert [f"town number {number}," in str(context.messages) for number in (17, 18, 19)] == [False, True, True]
+
+
 def test_without_a_model_the_summary_is_extracts(memory, clock):
     chat = talk(memory, clock, 8, strategies.Summary(2))
 

@@ -18,6 +18,22 @@ def believed(*said: str) -> list[str]:
 
 
 ENDS = [
+    ("I have one child, Mia.", "Our second, Leo, was born on Friday.", ["Has a child called Mia."]),
+    ("I prefer window seats.", "Book me an aisle seat from now on.", []),
+    ("I can't swim.", "I learned to swim this summer.", []),
+    ("I've never been to Japan.", "I came back from Japan yesterday, first time!", []),
+    ("My commute is an hour.", "The commute is down to 20 minutes.", []),
+    ("I'm lactose intolerant.", "It turned out it's not lactose but fructose.", ["Is fructose intolerant."]),
+    ("We write our logs to Loki.", "Our logs go to Elastic these days.", ["Uses Elastic."]),
+    ("I swim twice a week.", "I swim four times a week now.", ["Swims four times a week."]),
+    ("I go to the gym on Mondays.", "My gym day is Thursday now.", ["Goes to the gym on Thursdays."]),
+    ("I keep halal.", "I keep kosher now.", ["Eats kosher."]),
+    ("We're flying to Rome in May.", "We're flying to Athens instead.", ["Is travelling to Athens."]),
+    ("I prefer emails.", "I prefer calls over emails.", ["Prefers calls over emails."]),
+    ("I live in Leeds.", "I moved to York, and now I'm in Hull.", ["Lives in Hull."]),
+    ("I live in Boston.", "First we moved to Denver, later to Austin.", ["Lives in Austin."]),
+    ("I'm gluten free.", "Turns out I can eat gluten after all.", []),
+    ("I'm allergic to cats.", "The test says I'm not allergic to cats after all.", []),
     ("Our logs are in Loki.", "Our logs are in Elastic now.", ["Uses Elastic."]),
     ("We ship our logs to Loki.", "We've replaced Loki with Elastic for the logs.", ["Uses Elastic."]),
     ("We use Stripe for payments.", "Adyen handles our payments now.", ["Uses Adyen."]),
@@ -96,6 +112,14 @@ def test_what_words_move_elsewhere_ends(first: str, then: str, left: list[str]) 
 
 
 STAYS = [
+    ("I can't swim.", "My son learned to swim this summer."),
+    ("I've never been to Japan.", "My boss came back from Japan yesterday."),
+    ("I've never been to Japan.", "I came back from Spain yesterday."),
+    ("I use Vim at home.", "At work I use VS Code."),
+    ("I run on Sundays.", "I also run on Wednesdays now."),
+    ("I'm a beginner in Python.", "I'm taking an advanced Python course now."),
+    ("I go to choir on Mondays.", "I go to the gym on Mondays now."),
+    ("I'm gluten free.", "I wish I could eat gluten again."),
     ("I'm engaged to Tom.", "My sister broke it off with Dan."),
     ("I'm engaged to Tom.", "Tom broke his leg."),
     ("I'm with Vodafone.", "Vodafone is down today."),

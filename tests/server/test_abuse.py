@@ -282,6 +282,17 @@ def test_no_way_of_naming_leads_to_somebody_elses_memory(ask, memory, way, sent)
     assert ask("app").post("/v1/users/ana/conversations/c/messages", json=body).status_code == 422
 
 
+def test_an_operator_names_the_org_of_a_user_in_the_query_too(ask, memory):
+    """What was meant for one tenant is never written to another."""
+    body = {"messages": [{"role": "user", "content": "I use PostgreSQL."}]}
+    operator = ask("operator")
+
+    assert operator.post("/v1/users/ana/conversations/c/messages", json=body, params={"org": "acme"}).status_code == 201
+    assert [fact.text for fact in memory.user("ana", org="acme").facts()] == ["Uses PostgreSQL."]
+    assert memory.user("ana").facts() == []
+    assert ask("app").get("/v1/users/ana/facts", params={"org": "acme"}).status_code == 403
+
+
 def test_a_key_that_ended_opens_nothing_on_any_route(ask, memory):
     app = ask("operator")
     key = app.headers["authorization"].removeprefix("Bearer ")

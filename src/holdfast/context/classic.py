@@ -221,8 +221,9 @@ class Summarized(Classic):
     def lay_out(self, material: Material, room: int, recent_messages: int, meter: TokenMeter) -> Layout:
         """See `Strategy.lay_out`."""
         talk = ConversationTurns(material, meter)
-        start = talk.exchanges(self.exchanges) if material.roll else talk.index_of(covered_end(material.summaries) + 1)
-        return lay_out_turns(talk, start, room, NO_SUMMARY, roll_summaries(material, talk.seq_at(start)))
+        last = talk.exchanges(self.exchanges)
+        told = last if material.roll else talk.index_of(covered_end(material.summaries) + 1)
+        return lay_out_turns(talk, min(told, last), room, NO_SUMMARY, roll_summaries(material, talk.seq_at(told)))
 
     def summary_through(self, messages: Sequence[Message], through: int, room: int, meter: TokenMeter) -> int:
         """Return how many messages a rolling summary should cover, when it covers the first *through*."""

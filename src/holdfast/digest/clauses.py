@@ -741,6 +741,8 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
     if (opener := cue.get("question")) is None:
         return asks
     begin = _first_word(cue, sentence)  # "guess what" asks nothing
+    if opener.search(sentence, 0, begin):  # "can you remember that" asks for nothing but that
+        return False
     asides = [found.span() for found in cue["aside"].finditer(sentence)] if "aside" in cue else []
     found = (one for one in opener.finditer(sentence, begin) if not any(at <= one.start() < to for at, to in asides))
     first = next(found, None)  # a relative pronoun asks nothing

@@ -50,7 +50,9 @@ _DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IG
 _NUMBER = expression(r"\d+(?:[.,]\d+)?")
 _HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
 _KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
+_ALSO = expression(r"\b(?:also|too|as well|another|a second|besides)\b", re.IGNORECASE)
 _DENIED = expression(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
+_CUT = frozenset("it's its is was are that's the a an to of and".split())  # words that end no value
 _NO_VALUE = frozenset(
     "is am are was i'm im i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
     "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
@@ -349,7 +351,7 @@ def _fits(one: KnownValue, new: str) -> bool:
     if (_LASTS.search(new) is None) != (_LASTS.search(one.value) is None) and new[:1].isdigit() and " " in new:
         return one.key.endswith("_days")  # two weeks are no weight
     words = new.casefold().split()
-    if not words or words[0] in _NO_VALUE or new.casefold() == one.words.casefold():
+    if not words or words[0] in _NO_VALUE or words[-1] in _CUT or new.casefold() == one.words.casefold():
         return False
     if words[0] in _PARTS and words[0] not in one.value.casefold():
         return False  # "type 1" is no condition
@@ -395,8 +397,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if amount is not None and amount.kind != _currency_of(one):
             yield from _in_another_currency(reading, one, match.span(), match.span("new"))
             continue
-        if kind == "schedule" and _DENIED.search(reading.text[: match.start()]):
-            continue
+        apart = kind == "schedule" and (_DENIED.search(reading.text[: match.start()]) or _ALSO.search(reading.text))
         if kind == "age_other" and (
             _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2])
             or _is_namesake(reading, one, match.start())
@@ -404,7 +405,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             or _speaks_of_kin(reading, one, match.start())
         ):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        if _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
+        if apart or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
             continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
@@ -564,13 +565,8 @@ _FACTORS = {
     "halved": 0.5, "halve": 0.5, "half": 0.5, "half the": 0.5, "half as much": 0.5, "cut in half": 0.5,
 }  # fmt: skip
 _TIMES = {
-    "a single": "once",
-    "one": "once",
-    "half an": "once",
-    "half a": "once",
-    "two": "twice",
-    "three": "three times",
-}
+    "a single": "once", "one": "once", "half an": "once", "half a": "once", "two": "twice", "three": "three times",
+}  # fmt: skip
 _HOW_OFTEN = expression(
     r"(?:once|twice|(?:\d|three|four) times) (?:a|per) \w+|\b(?:every|each) \w+|\bdaily\b|\b(?:in the )?(?:morning|evening)s?(?: and (?:evening|night)s?)?"
 )

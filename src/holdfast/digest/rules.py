@@ -494,7 +494,10 @@ def fill_slots(
 def _next_item(piece: SentenceInMessage, match: PatternMatch) -> PatternMatch | None:
     """Return what the list of a match goes on with: "and lisinopril 10 mg"."""
     for form in match.pattern.next_items:
-        found = form.regex.match(piece.text, match.found.end())
+        ends = dict.fromkeys(
+            (match.found.end(), quote_end(match.found, match.values))
+        )  # an open slot goes on to a pause
+        found = next(filter(None, (form.regex.match(piece.text, end) for end in ends)), None)
         item = fill_slots(piece, match.pattern, form, found) if found else None
         if item is not None:
             key = {

@@ -42,7 +42,7 @@ from .compare import (
     thing_stems,
     whole_dose,
 )
-from .moves import changes_part, is_put_elsewhere
+from .moves import changes_part, chooses_other, is_for_other_place, is_put_elsewhere, was_said_with
 from .registry import Registry, Slot, normalize_value
 
 ARCHIVED = "archived"
@@ -615,14 +615,17 @@ def settle_beside_attributes(
         return Decision() if rests_on(again, claim.evidence) else confirm(claim, again)
     if addresses is None or claim.candidate.kind == "episode" or claim.candidate.lifetime == "event":
         return base
-    here, new = addresses(text), base.add.fact
+    here, new, said = addresses(text), base.add.fact, f"{claim.evidence.quote} {text}"
     old = [
         row
         for row in attributes
-        if (row.fact.category, row.slot_key) in here
-        and row.fact.cardinality != "multi"
-        and normalize_value(here[row.fact.category, row.slot_key]) != normalize_value(row.fact.value)
-        and is_later(claim, row)
+        if is_later(claim, row)
+        and (
+            changes_part(text, row.fact.text, said) or _turns(text, row.fact.text)
+            if row.fact.cardinality == "multi"
+            else (row.fact.category, row.slot_key) in here
+            and normalize_value(here[row.fact.category, row.slot_key]) != normalize_value(row.fact.value)
+        )
     ]
     ended = tuple(close_fact(row, max(row.fact.valid_from, new.valid_from), now_ms, "replaced", new.id) for row in old)
     return replace(base, updates=(*base.updates, *ended)) if claim.candidate.subject == SELF else base
@@ -642,32 +645,21 @@ def with_restatements(
 ) -> Decision:
     """Return the decision about an attribute with the end of the sentences that say the same, or what has ended."""
     gone = [row.fact for row in decision.updates if not row.fact.live]
-    new = decision.add.fact if decision.add is not None and decision.add.fact.live else None
-    ended = []
+    new, ended = decision.add.fact if decision.add is not None and decision.add.fact.live else None, []
     for row in sentences:
         if not is_later(claim, row) and not rests_on(row, claim.evidence):
             continue
         same = new is not None and is_restated(new, row.fact.text)
-        past = next((fact for fact in gone if is_restated(fact, row.fact.text) or _was_said_with(row.fact, fact)), None)
+        past = next((f for f in gone if is_restated(f, row.fact.text) or was_said_with(row.fact, f, new)), None)
         other = new is not None and past is None and not same and _gives_another(row, new, addresses)
-        other = other or (new is not None and _is_refused_habit(row.fact.text, new))
+        if new is not None and not other:
+            other = _is_refused_habit(row.fact.text, new) or _turns(new.text, row.fact.text)
+            other = other or changes_part(new.text, row.fact.text, claim.evidence.quote)
         if same or other or past is not None:
             at = max(row.fact.valid_from, from_ms(claim.said_at_ms))
             because = past.ended_because if past is not None and new is None else "replaced"
             ended.append(close_fact(row, at, now_ms, because, new.id if new is not None else None))
     return replace(decision, updates=(*decision.updates, *ended))
-
-
-def _was_said_with(sentence: Fact, fact: Fact) -> bool:
-    """Whether the rules read a fact in the words of a sentence of theirs: the sentence ends with it."""
-    if not sentence.source.startswith("rules ") or fact.subject != sentence.subject:
-        return False
-    places = {(e.home, e.conversation, e.seq, e.start, e.end) for e in sentence.evidence}
-    return any(
-        (e.home, e.conversation, e.seq) == place[:3] and e.start < place[4] and place[3] < e.end
-        for e in fact.evidence
-        for place in places
-    )
 
 
 _HAS_HABIT = expression(r"^I (?:eat|drink|have|take)\b", re.IGNORECASE)
@@ -701,7 +693,7 @@ def _adds_nothing(text: str, known: str) -> bool:
 def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], addresses: Addresses | None) -> bool:
     """Whether the newer sentence *text* says that what *one* says does not hold any more."""
     old, row = one.text, one.stands
-    if row.fact.lifetime == "event":
+    if row.fact.lifetime == "event" or is_for_other_place(text, old):
         return False
     if here and addresses is not None:
         there = addresses(old)
@@ -717,7 +709,15 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
         return False
     if not b.negated and "time:past" not in b.marks and (_says_moved(text, old) or is_put_elsewhere(text, old)):
         return True
-    return _negates(a, b) or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
+    turned = _negates(a, b) or chooses_other(text, old)
+    return turned or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
+
+
+def _turns(text: str, old: str) -> bool:
+    """Whether a sentence denies an older one, or says another way of what is so in one way only."""
+    a, b = sense(text), sense(old)
+    alike = comparable(text) and marks_in_group(a.marks, "person") == marks_in_group(b.marks, "person")
+    return alike and (_negates(a, b) or _says_stopped(text, a, b) or chooses_other(text, old))
 
 
 def _negates(a: Sense, b: Sense) -> bool:

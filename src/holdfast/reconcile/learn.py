@@ -11,7 +11,7 @@ from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
 from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
 from ..text import NDArray, dataclass, expression, np
-from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, Fact, FactChange, FactKind
+from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import asserts_plainly, name_thing, preferred, repeats_all, thing_stems
 from .decide import (
@@ -38,8 +38,16 @@ from .decide import (
     with_restatements,
 )
 from .erase import inherit_end, reinstate, undo_retractions
-from .merging import merged_sources, names_same, split_fact, told_by_episode, told_happenings, used_tool
-from .moves import has_taken_over, is_left_for, is_moved_whole, is_rewritten_in, may_move
+from .merging import (
+    beside_at_place,
+    changed_by,
+    left_behind,
+    merged_sources,
+    names_same,
+    split_fact,
+    told_by_episode,
+    told_happenings,
+)
 from .registry import Registry, normalize_value, spelled_as
 
 RULES = "rules "  # the source of what the built-in rules read begins with it
@@ -415,7 +423,7 @@ def with_opposites(claims: Iterable[Claim], registry: Registry) -> Iterator[Clai
             better = name_thing(better) or better if candidate.category == "schedule" else better
             excluded = [(*address, better) for address in registry.opposites(candidate.category, candidate.key)]
             if worse:
-                excluded.append((candidate.category, candidate.key, f"{worse} over {better}"))
+                excluded += [(candidate.category, candidate.key, gone) for gone in (f"{worse} over {better}", worse)]
             for category, key, value in excluded:
                 other = replace(
                     candidate, category=category, key=key, value=value, op="retract", modality="negated", join=""
@@ -448,55 +456,9 @@ def _with_corrections(view: WriteView, claim: Claim) -> Iterator[Claim]:
         for row in put_right(claim, claim.evidence.quote, live):
             wrong = replace(candidate, value=row.fact.value, op="retract", modality="negated", join="")
             yield replace(claim, candidate=wrong)
-    yield from _with_moves(view, claim)
-    yield claim
-
-
-_OF_TOOLS = ("technical", "context", "note")  # the categories in which sentences about tools stand
-
-
-def _with_moves(view: WriteView, claim: Claim) -> Iterator[Claim]:
-    """Return the end of the one tool that a user left when they moved to the tool of the claim."""
-    candidate = claim.candidate
-    if (candidate.kind, candidate.op, candidate.category) != ("attribute", "assert", "tech"):
-        return
-    said = claim.evidence
-    here = view.scope.conversation == said.conversation and said.seq > 0
-    whole = view.messages(start_seq=said.seq, end_seq=said.seq) if here else []
-    text = whole[0].content if whole else said.quote
-    if not may_move(text):
-        return
-    rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, "tech")]
-    others = [fact for fact in rows if fact.live and fact.kind == "attribute" and fact.value != candidate.value]
-    kept = [as_active(row).fact for place in _OF_TOOLS for row in view.all_facts_in(candidate.subject, place)]
-    sentences = [fact for fact in kept if fact.live and used_tool(fact.text)]
-    left = [fact for fact in others if is_left_for(fact.value, candidate.value, text)]
-    whole_move = candidate.key != "uses_tool" and is_moved_whole(candidate.value, text)
-    left = left or [
-        fact
-        for fact in others
-        if fact.key == candidate.key
-        and (
-            whole_move
-            or any(
-                moved(_messages_of(view, fact), candidate.value, text) for moved in (is_rewritten_in, has_taken_over)
-            )
-        )
-    ]
-    for fact in sentences:
-        if is_left_for(used_tool(fact.text), candidate.value, text):
-            gone = replace(candidate, kind="statement", category=fact.category, key="", value="", text=fact.text)
-            yield replace(claim, candidate=replace(gone, op="retract", modality="negated", join=""))
-    if len(left) == 1:  # of two it is not known which
-        gone = replace(candidate, key=left[0].key, value=left[0].value, op="retract", modality="negated", join="")
-        yield replace(claim, candidate=gone)
-
-
-def _messages_of(view: WriteView, fact: Fact) -> Iterator[str]:
-    """Yield the messages that a fact quotes: what its quotes leave out may say what it is used for."""
-    for one in fact.evidence:
-        found = view.at(fact.subject, one.conversation).messages(start_seq=one.seq, end_seq=one.seq) if one.seq else []
-        yield found[0].content if found else one.quote
+    yield from left_behind(view, claim)
+    yield from changed_by(view, claim)
+    yield beside_at_place(view, claim)
 
 
 def at_known_address(view: WriteView, claim: Claim, registry: Registry) -> Claim:

@@ -9,7 +9,7 @@ wholes, so that taking it apart is one step.  All inside the caller's transactio
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import combinations
@@ -18,6 +18,8 @@ from typing import TypeAlias
 from ..clock import from_ms, to_ms
 from ..store import Derivation, FactOwner, FactRow, WriteView
 from ..text import NDArray, dataclass, expression, np
+from ..text.sentences import split_sentences
+from ..text.terms import tool_kinds
 from ..types import BY_HAND_SOURCE, Evidence, Fact, FactKind
 from .archive import index_fact, strength_at, unindex_fact
 from .compare import (
@@ -31,7 +33,17 @@ from .compare import (
     specifies,
     thing_stems,
 )
-from .decide import MERGED, UNMERGED, Claim, Decision, may_merge
+from .decide import MERGED, UNMERGED, Claim, Decision, as_active, may_merge
+from .moves import (
+    CHANGED,
+    changes_part,
+    has_taken_over,
+    is_for_place,
+    is_left_for,
+    is_moved_whole,
+    is_rewritten_in,
+    may_move,
+)
 from .registry import normalize_value
 
 MEANT_BY = 3  # so many words that a longer value has all of can mean nothing else
@@ -460,6 +472,116 @@ def used_tool(text: str) -> str:
     """Return the tool that a sentence is about, whatever it is used for; empty for any other sentence."""
     uses, runs = parse_tool_uses(text), _RUNS.fullmatch(text.strip())
     return uses[0].tool if uses else runs["tool"] if runs else ""
+
+
+_OF_TOOLS = ("technical", "context", "note")  # the categories in which sentences about tools stand
+
+
+def _said_around(view: WriteView, claim: Claim, *, whole: bool = False) -> str:
+    """Return the sentence with the words of a claim, or the whole message; the quote where that cannot be read."""
+    said = claim.evidence
+    here = view.scope.conversation == said.conversation and said.seq > 0
+    found = view.messages(start_seq=said.seq, end_seq=said.seq) if here else []
+    if not found or whole:
+        return found[0].content if found else said.quote
+    content = found[0].content
+    spans = [one for one in split_sentences(content) if one.start < said.end and said.start < one.end]
+    return " ".join(one.of(content) for one in spans) or said.quote
+
+
+def left_behind(view: WriteView, claim: Claim) -> Iterator[Claim]:
+    """Yield the end of the one tool that a user left when they moved to the tool of the claim, and of sentences about it."""
+    candidate = claim.candidate
+    attribute = (candidate.kind, candidate.category) == ("attribute", "tech")
+    new = candidate.value if attribute else _tool_of(candidate.text) if candidate.kind == "statement" else ""
+    text = _said_around(view, claim, whole=True) if new and candidate.op == "assert" else ""
+    if not may_move(text):
+        return
+    rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, "tech")]
+    others = [fact for fact in rows if fact.live and fact.kind == "attribute" and fact.value != new]
+    kept = [as_active(row).fact for place in _OF_TOOLS for row in view.all_facts_in(candidate.subject, place)]
+    sentences = [fact for fact in kept if fact.live and _tool_of(fact.text)]
+    left = [fact for fact in others if is_left_for(fact.value, new, text)]
+    whole_move = candidate.key != "uses_tool" and is_moved_whole(new, text)
+    left = left or [
+        fact
+        for fact in others
+        if fact.key == candidate.key
+        and (
+            whole_move or any(moved(_messages_of(view, fact), new, text) for moved in (is_rewritten_in, has_taken_over))
+        )
+    ]
+    for fact in sentences:
+        tool = _tool_of(fact.text)
+        rewritten = tool != new and is_rewritten_in([fact.text], new, text)
+        if rewritten or is_left_for(tool, new, text):
+            gone = replace(candidate, kind="statement", category=fact.category, key="", value="", text=fact.text)
+            yield replace(claim, candidate=replace(gone, op="retract", modality="negated", join=""))
+    if len(left) == 1:  # of two it is not known which
+        yield _end_of(claim, left[0])
+
+
+def _messages_of(view: WriteView, fact: Fact) -> Iterator[str]:
+    """Yield the messages that a fact quotes: what its quotes leave out may say what it is used for."""
+    for one in fact.evidence:
+        found = view.at(fact.subject, one.conversation).messages(start_seq=one.seq, end_seq=one.seq) if one.seq else []
+        yield found[0].content if found else one.quote
+
+
+def changed_by(view: WriteView, claim: Claim) -> Iterator[Claim]:
+    """Yield the end of what a claim says with another part: "swims twice a week", where it is four times now."""
+    candidate = claim.candidate
+    if (candidate.kind, candidate.op) != ("attribute", "assert") or candidate.source == BY_HAND_SOURCE:
+        return
+    rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, candidate.category)]
+    near = [
+        fact
+        for fact in rows
+        if (fact.live, fact.key, fact.cardinality) == (True, candidate.key, "multi")
+        and changes_part(candidate.text, fact.text, CHANGED)
+    ]
+    there = [fact for fact in rows if fact.live and fact.key == candidate.key and fact.value != candidate.value]
+    once = candidate.category in _ONE_AT_A_TIME and len(there) == 1
+    said = _said_around(view, claim) if near or once else ""
+    if near and changes_part(candidate.text, near[0].text, said):
+        for fact in near:
+            yield _end_of(claim, fact)
+    elif once and _INSTEAD.search(said):
+        yield _end_of(claim, there[0])  # "we're flying to Athens instead"
+
+
+_ONE_AT_A_TIME = frozenset(("trip", "travel", "plan", "goal", "appointment"))
+_INSTEAD = expression(r"\binstead\b(?! of\b)", re.IGNORECASE)
+
+
+def beside_at_place(view: WriteView, claim: Claim) -> Claim:
+    """Return a claim about a tool that is used in one place or for one thing as one beside others: "at work I use VS Code"."""
+    candidate = claim.candidate
+    if (candidate.kind, candidate.op, candidate.category) != ("attribute", "assert", "tech"):
+        return claim
+    return (
+        replace(claim, candidate=replace(candidate, join="add")) if is_for_place(_said_around(view, claim)) else claim
+    )
+
+
+def _end_of(claim: Claim, fact: Fact) -> Claim:
+    """Return the claim that an attribute of the same subject has ended."""
+    gone = replace(claim.candidate, kind="attribute", category=fact.category, key=fact.key, value=fact.value)
+    return replace(claim, candidate=replace(gone, op="retract", modality="negated", join=""))
+
+
+_WITH_TOOL = expression(
+    r"(?:the user )?(?:uses?|runs?|is on|is using|works (?:with|in|on)|writes in|sends (?:e-?)?mails? (?:with|from)|prefers|plans in|designs in|listens to music on) "
+    r"(?P<tool>[\w.+# -]{2,30}?)(?: (?:for|as|to|at|now|on|in|with)\b.*)?\.?",
+    re.IGNORECASE,
+)
+
+
+def _tool_of(text: str) -> str:
+    """Return the tool that a sentence is about, by its form or by the names of ``tools.toml``."""
+    found = _WITH_TOOL.fullmatch(text.strip())
+    named = found["tool"] if found and any(found["tool"].casefold() in kind.tools for kind in tool_kinds()) else ""
+    return named or used_tool(text)
 
 
 def joined_text(sentences: Sequence[str]) -> str:

@@ -7,12 +7,16 @@ What was believed of the old place ends only where the words leave no room for b
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable
+from functools import cache
+from importlib import resources
 from itertools import takewhile
 
 from ..text import expression
-from ..text.terms import tool_kinds
-from .compare import sequence, thing_stems
+from ..text.terms import terms, tool_kinds
+from ..types import Fact
+from .compare import FILLERS, all_words, sense, sequence, specifies, thing_stems
 
 _OBJECT = r"(?: (?:our |the |my )?(?:ci|ci/cd|builds?|pipelines?|everything|it all|all of it|deployments?))?"
 _PARTLY = expression(
@@ -22,7 +26,7 @@ _PARTLY = expression(
 )
 # Words that may say where, or how far, a tool was left.
 _LIMITED = expression(
-    r"\b(?:only|still|back|stays?|at (?:home|my)|for (?:the|my|our|some|one|a)|in (?:one|the demo)|on (?:my|the))\b",
+    r"\b(?:only|still|(?<!went )(?<!moved )(?<!switched )(?<!going )back|stays?|at (?:home|my)|for (?:the|my|our|some|one|a)|in (?:one|the demo)|on (?:my|the))\b",
     re.IGNORECASE,
 )
 # A part of a product that is written in one language or framework: who rewrites it in another has left the first.
@@ -54,7 +58,7 @@ _DAYS = expression(
 
 
 _MAY_MOVE = expression(
-    r"\b(?:moved|migrated|switched|changed|went|ported|converted|transferred|rewrote|rewritten|rebuilt|re-?implemented|redid|redone|from|now|nowadays|these days|instead)\b",
+    r"\b(?:moved|migrated|switched|changed|went|going|gone|ported|converted|transferred|rewrote|rewritten|rebuilt|re-?implemented|redid|redone|from|now|nowadays|these days|instead)\b",
     re.IGNORECASE,
 )
 
@@ -133,45 +137,158 @@ def changes_when(text: str, old: str) -> bool:
 
 
 _CHANGE = expression(
-    r"\b(?:now|nowadays|these days|instead|from now on|no longer|any ?more|switched|moved|migrated|upgraded|downgraded|changed|replaced|swapped|flipped"
-    r"|dropped|left|(?:is|are) (?:history|out|gone|over))\b",
+    r"\b(?:now|nowadays|these days|instead|from now on|from here on|by now|at this point|no longer|any ?more|since|after all|finally|lately|switched|moved|migrated"
+    r"|upgraded|downgraded|changed|replaced|swapped|flipped|traded|dropped|left|quit|stopped|gave up|cut (?:back|down)|turned|became|become|pushed|postponed|bumped"
+    r"|rescheduled|raised|lowered|went (?:back|up|down)|(?:back|up|down) to|used to|new|(?:is|are) (?:history|out|gone|over|dead))\b",
     re.IGNORECASE,
 )
+CHANGED = "now"  # a message that tells of a change and says nothing else
 _BESIDE = expression(
-    r"\b(?:too|also|as well|both|some|sometimes|partly|half|mostly|besides|in addition|plus|another|still|may|might|maybe|thinking|considering|evaluating)\b",
+    r"\b(?:too|also|as well|both|some|sometimes|partly|half|mostly|besides|in addition|plus|another|still|may|might|maybe|thinking|considering|evaluating|if|want|planning|hope)\b",
     re.IGNORECASE,
 )
-# Of these one has many, or the words around them say nothing of what they are for.
+# Of these one has many, or the words around them say nothing of what they are for: only when they are so may change.
 _SEVERAL = frozenset(
-    "has have had owns likes loves dislikes enjoys speaks plays knows met visited bought reads takes wants plans is".split()
+    "has have had owns likes loves dislikes enjoys speaks plays knows met visited bought reads wants plans is teaches sees meets watches learns studies visits follows supports collects knows".split()
+)
+# Of these one has many, but one for each thing: "takes the bus to work", "takes metformin".
+_EACH = frozenset(
+    "takes eats drinks wears watches cooks collects studies learns visits follows supports drives".split()
 )
 _GENERAL = frozenset(
-    "a an the of to at in on for with uses runs works prefers needs lives does goes user user's".split()
+    "a an the of to at in on for with every each uses runs works prefers needs lives does goes user user's".split()
 )
 _MOST_CHANGED = 3
+_AS_NOW = frozenset("now nowadays instead".split())
 
 
 def changes_part(text: str, old: str, said: str) -> bool:
     """
-    Whether a memory in a model's words puts one part in place of another of a memory that is the same otherwise.
+    Whether a memory puts one part in place of another of a memory that is the same otherwise.
 
     "On the Scale plan" does after "On the Growth plan", where the message (*said*) tells of a change: "we upgraded to Scale".
-    So does "No longer takes metformin" after "Takes metformin twice a day".
+    So does "No longer takes metformin" after "Takes metformin twice a day", and "Swims four times a week" after "twice a week".
     """
-    new, known = (told.casefold().rstrip(" .").split() for told in (text, old))
+    new, known = (told.casefold().rstrip(" .").removesuffix(" these days").split() for told in (text, old))
     if new[:2] == ["no", "longer"] and len(new) > 3:
         return known[: len(new) - 2] == new[2:]
-    if not new or new[0] in _SEVERAL or not _CHANGE.search(said) or _BESIDE.search(said):
+    new = [word for word in new if word not in _AS_NOW]
+    if not new or not _CHANGE.search(said) or _BESIDE.search(said):
         return False
+    several = new[0] in _SEVERAL and not (_BELONGS.match(text) and _BELONGS.match(old))
     if new != known and sorted(new) == sorted(known):
-        return new[0] == known[0]  # "Prefers Python over JavaScript", the other way around
+        return new[0] == known[0] and not several  # "Prefers Python over JavaScript", the other way around
     shared = list(takewhile(lambda pair: pair[0] == pair[1], zip(new, known, strict=False)))
     new, known = new[len(shared) :], known[len(shared) :]
     behind = list(takewhile(lambda pair: pair[0] == pair[1], zip(reversed(new), reversed(known), strict=False)))
     new, known = new[: len(new) - len(behind)], known[: len(known) - len(behind)]
     frame = {word for word, _ in (*shared, *behind) if word not in _GENERAL}
     one_part = all(0 < len(part) <= _MOST_CHANGED for part in (new, known)) and not {*new} & {*known}
-    return one_part and bool(shared and frame) and not thing_stems(" ".join(new)) & thing_stems(" ".join(known))
+    if not (one_part and shared and frame) or thing_stems(" ".join(new)) & thing_stems(" ".join(known)):
+        return False
+    when = all(_is_when(part) for part in (new, known))
+    things = {word for word in frame if not _DAYS.fullmatch(word)} - _TIMES_A_WEEK
+    if not (when or things):
+        return False  # "goes to choir on Mondays", "goes to the gym on Mondays now"
+    own = things - {shared[0][0]}
+    if (
+        shared[0][0] == "takes"
+        and not when
+        and not {word for word, _ in shared[1:2]} & {"the", "a", "their", "her", "his"}
+    ):
+        return False  # medicines are taken side by side
+    return not (several or shared[0][0] in _EACH) or (bool(own) and (when or not several))
+
+
+_BELONGS = expression(
+    r"(?:the user |they |he |she )?is (?:an? (?:\w+ )?(?:member|customer|client|subscriber|student|resident) (?:of|at|with)|based in|registered (?:at|with|in)|subscribed to|insured (?:with|by|at)"
+    r"|on the [\w -]{2,30} (?:plan|tier|subscription)|enrolled (?:in|at)|stationed (?:in|at)) ",
+    re.IGNORECASE,
+)
+_TIMES_A_WEEK = frozenset("day week month year morning evening night daily weekly".split())
+
+
+def _is_when(words: list[str]) -> bool:
+    """Whether words say when or how often: "on fridays", "twice"."""
+    bare = [word for word in words if not _DAYS.fullmatch(word)]
+    return not bare or _WHEN.fullmatch(" ".join(bare)) is not None
+
+
+_FOR_PLACE = expression(
+    r"\b(?:at (?:home|work|the office|my (?:job|desk|office))|on my (?:\w+ )?(?:laptop|desktop|machine|pc|mac|phone|server|tablet|work \w+)|in the office|privately"
+    r"|for (?:work|personal|private|my (?!whole\b|entire\b)|side|hobby|client|some|one|the other|(?:the )?(?:frontend|backend|side|scripts?|notes?|testing|quick)))\b",
+    re.IGNORECASE,
+)
+
+
+def is_for_place(said: str) -> bool:
+    """Whether a sentence says where or for what something is used, and not that it took the place of another."""
+    return _FOR_PLACE.search(said) is not None and _CHANGE.search(said) is None
+
+
+@cache
+def _contrasts() -> tuple[tuple[bool, tuple[re.Pattern[str], ...]], ...]:
+    """Return the ways of ``contrasts.toml``, and whether they need the same topic."""
+    text = (resources.files(__package__) / "contrasts.toml").read_text("utf-8")
+    return tuple(
+        (one.get("topic", False), tuple(re.compile(rf"\b(?:{way})\b", re.IGNORECASE) for way in one["ways"]))
+        for one in tomllib.loads(text)["one_of"]
+    )
+
+
+_PLAIN_VERBS = thing_stems(
+    "prefers uses likes wants is works gives drives indents indentation gets becomes speaks books asks person player level skills answers replies"
+)
+_ROOT = 5  # letters that "photography" and "photographer" share
+
+
+def chooses_other(text: str, old: str) -> bool:
+    """
+    Whether a sentence says in another way what can be so in one way only: "a morning person" after "a night owl".
+
+    So does "Prefers calls over emails" after "Prefers emails".
+    """
+    people = ({word.casefold() for word in _PEOPLE.findall(told)} - {"i", "user"} for told in (text, old))
+    if _DENIED.search(text) or _DENIED.search(old) or next(people) != next(people):
+        return False
+    for topic, ways in _contrasts():
+        found, known = ([(way, hit) for way in ways if (hit := way.search(told))] for told in (text, old))
+        if len(found) != 1 or len(known) != 1 or found[0][0] is known[0][0]:
+            continue
+        rest, kept = (
+            {stem[:_ROOT] for stem in _rest_stems(told.replace(hit[0], " "))}
+            for told, hit in ((text, found[0][1]), (old, known[0][1]))
+        )
+        if rest <= kept and (rest or not topic):  # what says more is an exception: "long answers about history"
+            return True
+    over = _PREFERS_OVER.match(text)
+    had = _PREFERS.match(old) if over and not _PREFERS_OVER.match(old) else None
+    if over is None or had is None:
+        return False
+    worse, better, known_things = thing_stems(over["less"]), thing_stems(over["what"]), thing_stems(had["what"])
+    return bool(worse) and worse <= known_things and not better & known_things
+
+
+_JOINTS = frozenset("for with from as by about than and user they their his her".split())
+
+
+def _rest_stems(text: str) -> set[str]:
+    """Return the stems of what a sentence says beside the one way: things, days, places."""
+    words = [word for word in all_words(text) if word not in FILLERS]
+    return {(terms(word, "en")[:1] or [word])[0] for word in words} - _PLAIN_VERBS - _JOINTS
+
+
+def is_for_other_place(text: str, old: str) -> bool:
+    """Whether two sentences are about two places or purposes: "a Mac at home", "Windows at work"."""
+    here, there = (_FOR_PLACE.search(told) for told in (text, old))
+    return bool(here and there) and here[0].casefold() != there[0].casefold()  # type: ignore[index]
+
+
+_DENIED = expression(r"\b(?:not|never|no longer|used to|was|were|wants to|hopes to|plans to)\b|n't\b", re.IGNORECASE)
+_PREFERS_OVER = expression(
+    r"(?:the user )?prefers (?P<what>.+?) (?:over|to|rather than|instead of) (?P<less>[^,;.]+)", re.IGNORECASE
+)
+_PREFERS = expression(r"(?:the user )?prefers (?P<what>[^,;.]+)", re.IGNORECASE)
 
 
 def is_rewritten_in(said_of_old: Iterable[str], new: str, text: str) -> bool:
@@ -224,6 +341,43 @@ def is_left_for(old: str, new: str, text: str) -> bool:
         re.IGNORECASE,
     ):
         return True
-    moved = rf"\b(?:moved|switched|migrated|changed|went)(?! from){_OBJECT} (?:over |across )?to {name}{_NAME_ENDS}"
+    moved = rf"\b(?:moved|switched|migrated|changed|went|going|gone)(?! from){_OBJECT} (?:over |across |back )?to {name}{_NAME_ENDS}"
     taken = rf"\b(?:(?:we|i)(?:['’]re|['’]m| are| am) (?:with|on|using)|(?:we|i) use|it(?:['’]s| is)) {name} (?:now|nowadays|these days|instead)(?=\s*(?:[.,!;]|$))"
     return any(re.search(one, text, re.IGNORECASE) for one in (moved, taken))
+
+
+_STAMPED = expression(r"\s*\([^)]*\)")
+
+
+def was_said_with(sentence: Fact, fact: Fact, new: Fact | None) -> bool:
+    """
+    Whether a fact that has ended was read in the words of a sentence, which ends with it.
+
+    Of a model's sentences only where they hold the value, and the new one is not the same with more.
+    """
+    if fact.subject != sentence.subject:
+        return False
+    more = new is not None and specifies(new.value, fact.value, placed=True)
+    if not sentence.source.startswith("rules ") and (more or not _holds_value(sentence, fact)):
+        return False
+    places = {(e.home, e.conversation, e.seq, e.start, e.end) for e in sentence.evidence}
+    return any(
+        (e.home, e.conversation, e.seq) == place[:3] and e.start < place[4] and place[3] < e.end
+        for e in fact.evidence
+        for place in places
+    )
+
+
+def _holds_value(sentence: Fact, fact: Fact) -> bool:
+    """Whether a model's sentence about what is so has the value of a fact in it: "Works at Acme as an engineer"."""
+    said, told = sense(sentence.text), sense(fact.text)
+    value = fact.key if fact.value == "true" else _STAMPED.sub("", fact.value)
+    number = re.findall(r"\d+", value)
+    words = thing_stems(value.replace("_", " "))
+    held = (
+        {*number} <= {*re.findall(r"\d+", sentence.text), *said.numbers}
+        if number
+        else words <= thing_stems(sentence.text)
+    )
+    plain = sentence.lifetime == "state" and "time:past" not in said.marks and said.negated == told.negated
+    return plain and held and bool(words or number)

@@ -186,7 +186,8 @@ class Registry:
             if known.cardinality == "exclusive":
                 return "exclusive"
             if key in known.keys:
-                return known.keys[key].cardinality
+                own = known.keys[key].cardinality
+                return "multi" if (own, category, join) == ("single", "tech", "add") else own  # one editor at work
             if known.single_prefix and key.startswith(known.single_prefix):
                 return "single"
         if join:

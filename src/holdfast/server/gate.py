@@ -259,6 +259,7 @@ def grant(key: ApiKey, route: Route, names: Mapping[str, str], headers: Mapping[
     if route.cookie:  # a link can set no header
         headers = {**_linked(asked), **headers}
     org = _name(headers, ORG_HEADER, key.org)
+    org = asked.get("org", [org])[-1] if "user" in names else org  # elsewhere it filters what all orgs hold
     if org != key.org and key.role != "operator":
         raise Refused(_forbidden("this key belongs to another org"))
     bot = asked.get("bot", [named_by_header(headers, "bot", key.bot) or "default"])[-1]

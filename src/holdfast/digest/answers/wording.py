@@ -706,7 +706,8 @@ def _why_other(candidate: Candidate, claim: str, sentence: str, at: tuple[int, i
             return ENDED
     for one in _compiled("only"):
         if one["of"].search(claim) and one["said"].search(marked if one["why"] == "negated" else clause):
-            return ENDED if one["why"] == "ended" else SUPPOSED.format(modality=one["why"])
+            why = one["why"]
+            return {"ended": ENDED, "another": OF_OTHERS}.get(why) or SUPPOSED.format(modality=why)
     if not claims["wished"].search(claim) and stances["wanted"].search(clause):
         return WANTED
     if stances["supposed"].search(clause) and not claims["wished"].search(claim):
@@ -714,7 +715,7 @@ def _why_other(candidate: Candidate, claim: str, sentence: str, at: tuple[int, i
     if not claims["denied"].search(claim) and stances["negated"].search(clause):
         return SUPPOSED.format(modality="negated")
     refused = claims["denied"].search(claim) and stances["wanted"].search(clause)  # "she wants to move, I'd rather not"
-    others = candidate.subject == SELF and candidate.category not in OF_THE_USER and not refused
+    others = candidate.subject == SELF and candidate.category not in (*OF_THE_USER, "project") and not refused
     if others and stances["other"].search(clause) and not claims["person"].search(claim):
         return OF_OTHERS
     return ""
