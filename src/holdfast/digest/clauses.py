@@ -786,3 +786,12 @@ def only_intends(rules: PatternLanguage, before: str) -> bool:
     )
     wishes = [found.span() for found in cue["intends"].finditer(scope)]
     return all(any(a <= one.start() < b for a, b in wishes) for one in cue["hypothetical"].finditer(scope))
+
+
+def hangs_on_luck(rules: PatternLanguage, sentence: str) -> bool:
+    """Whether a sentence supposes nothing but that all goes well: "if all goes well we move in May"."""
+    cue = cues(rules)
+    luck = [found.span() for found in cue["proviso"].finditer(sentence)] if "proviso" in cue else []
+    return bool(luck) and all(
+        any(a <= one.start() < b for a, b in luck) for one in cue["hypothetical"].finditer(sentence)
+    )

@@ -21,7 +21,7 @@ from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, FactKind, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
-from .clauses import clause_reader, judge, only_intends
+from .clauses import clause_reader, hangs_on_luck, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language, opposites
 from .slots import numbers_said, stated_numbers, takes_place_of
 
@@ -51,6 +51,7 @@ _THING = expression(
 )
 
 _SOMEBODY = expression(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGNORECASE)  # whoever arranges such things
+_SHORT_SUBJECT = expression(r"(?:he|she|they|it)\b", re.IGNORECASE)
 _BORN = expression(r"birth|born")
 
 _DIGITS = expression(r"\d+")
@@ -65,28 +66,9 @@ _WORD = expression(r"\w+")
 _STAMP = expression(r"\b\d{4}-\d\d-\d\d\b")
 _CLOCK = expression(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
 _BARE = frozenset({"true", "false", "yes", "no"})
-# How one answers at once what somebody else wants: "She wants me to go vegan. No way."
-_NO_WAY = expression(
-    r"^\W*(?:(?:lol|haha|but|and|pero|aber|mais) )?(?:no way|nope|never|not (?:me|happening|a chance|for me)|hell no|i (?:won't|refuse|said no|don't)|no thanks"
-    r"|ni hablar|ni loc[oa]|para nada|de eso nada|auf keinen fall|nie im leben|niemals|nein danke|jamais|hors de question|pas question|nem pensar"
-    r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
-    re.IGNORECASE,
-)
 _WITH_WHOM = expression(r"\b(?:to|dating|seeing|with|called|named|Owes) ([A-Z][\w'-]+)")
-# Whoever wants to sell a thing has it.
-_PARTS_WITH = expression(
-    r"\b(?:sell(?:ing)?|giv(?:e|ing) (?:away|up)|get(?:ting)? rid of|donat\w+|rehom\w+|vend(?:er|ere|re|o)|verkaufen|loswerden|regalar|verschenken)\b|卖|賣|売|팔",
-    re.IGNORECASE,
-)
 _NEGATED = expression(
     r"n['’]t\b|\b(?:not|no|never|refuses?|nicht|kein\w*|ne|pas|nunca|não|non)\b|不|没|않|안 |ない", re.IGNORECASE
-)
-# Who asks, with the asking: "What can a veggie eat? Asking for me."
-_FOR_ME = expression(
-    r"(?i)\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b"
-)
-_REQUEST = expression(
-    r"(?i)\b(?:can|could|would|will) you\b|\b(?:k[aö]nn\w+|würd\w+) (?:du|sie)\b|\b(?:pued|podr|pourr|potre|poder)\w+|\bpode\b"
 )
 _CLOSES = expression(r"[,;:.!?…)]")
 _BREAKS = expression(r"[,;:.!?]")
@@ -107,12 +89,6 @@ _BARE_DOING = expression(
 )
 _SUPPLEMENT = expression(r"^vitamin |(?<=\w) supplements?$")
 _BRANDS = frozenset(("possession", "tech"))
-# What follows is not about the subject before it: "Zendesk is history, it's Intercom now", "the doctor took me off metformin".
-_OF_THE_WRITER = expression(
-    r"\b(?:is|are|was|were)(?: now| all)? (?:history|out|gone|over|dead|done(?: with)?|no more|finished)\b[^.!?]{0,20}?[,;:–—-] ?"
-    r"(?:and |so |now |but )*it(?:'s| is)(?: now| all| just| only)* $|\b(?:took|taken|put|switched|moved) (?:me|us) (?:off|on|from|to|onto) (?:the |my )?$",
-    re.IGNORECASE,
-)
 _WHERE_WRITER = expression(r"(?:['’]s)?(?: is| was) (?:where|what) (?:i|we)\b| es donde \w+|(?: ist)?,* wo ich\b", re.I)
 _TO_COME = frozenset("new next future neue neuen neuer neues nuevo nueva nouveau nouvelle nuovo nuova".split())
 _WITH_ME = expression(r"\b(?:with (?:me|us)|(?:bei|mit) (?:mir|uns)|conmigo|con nosotros|avec (?:moi|nous))\b", re.I)
@@ -189,13 +165,13 @@ def _answers_wish(candidate: Candidate, message: Message) -> bool:
     spans, end = split_sentences(message.content), candidate.start + len(candidate.quote)
     touched = [at for at, span in enumerate(spans) if span.start < end and span.end > candidate.start]
     after = spans[touched[0] + 1 : touched[0] + 2] if touched else []
-    return any(_NO_WAY.match(span.of(message.content)) for span in after)
+    return any(_says("no_way", span.of(message.content), FALLBACK) for span in after)
 
 
 def _asks_for_oneself(candidate: Candidate, message: Message, found: Sequence[str]) -> bool:
     """Whether a question is put for the user, who so says what it presupposes, or asks for a kind of replies: "can you be brief?"."""
-    asked = _REQUEST if candidate.category == "communication" else _FOR_ME
-    return set(found) == {"question"} and candidate.kind == "attribute" and bool(asked.search(message.content))
+    asked = "requests" if candidate.category == "communication" else "for_me"
+    return set(found) == {"question"} and candidate.kind == "attribute" and _says(asked, message.content, FALLBACK)
 
 
 def repeats_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
@@ -226,6 +202,7 @@ def _from_others(
 ) -> bool:
     """Whether half of the claim's words or more come from others than the user."""
     said = claimed_terms(candidate) - neutral_terms() - _address_terms(candidate)
+    said -= {word for word in said if not terms(word, language_of(message.content))}  # "el" in a value of three words
     said |= terms_of(candidate.key) if candidate.category == "medication" else frozenset()
     stated = stated_numbers(message)
     stated |= {hour + 12 for hour in stated if hour < 12} | {0}  # "at 4" is 16:00
@@ -244,7 +221,7 @@ def _from_others(
     own |= _asked_before(candidate, message, code) | _quoted_terms(candidate, message, code)
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
-    if here or said <= lent:
+    if here or said <= lent or _says("takes_up", candidate.quote):
         own |= believed | _asked_terms(window, code)
     elif candidate.op == "assert":
         shown |= believed
@@ -293,9 +270,12 @@ def _lent_terms(
 ) -> frozenset[str]:
     """Return the words of a question that the user's reply answers, by yes or by a part of the claim."""
     asked = question_of(before)
-    if not asked or (len(message.content) > _REPLY_CHARS and (not here or candidate.start >= _REPLY_CHARS)):
-        return frozenset()
     denied = candidate.op == "retract" or candidate.value.casefold() in ("false", "no")
+    opening = split_sentences(message.content)[0].of(message.content) if asked and message.content.strip() else ""
+    answers = candidate.start < len(opening) and _says("denies" if denied else "affirms", fold_quotes(opening))
+    long = len(message.content) > _REPLY_CHARS and not (answers and len(opening) <= _REPLY_CHARS)
+    if not asked or (long and (not here or candidate.start >= _REPLY_CHARS)):
+        return frozenset()
     number = bool(stated_numbers(message))
     accepted = denied or here or number or is_affirmation(message.content, asked, code)
     return terms_of(asked) if accepted else frozenset()
@@ -502,27 +482,39 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     flaw: str = verdict.modality if verdict is not None and verdict.modality != "asserted" else ""
     if flaw and _is_answered(rules, plain[end:quoted_to], candidate):
         flaw = ""
-    if flaw == "hypothetical" and only_intends(rules, plain[:start]):
+    planned = candidate.kind == "attribute" and candidate.category in OF_WISHES and hangs_on_luck(rules, plain)
+    if flaw == "hypothetical" and (planned or only_intends(rules, plain[:start])):
         flaw = ""
     if not flaw and _is_wish(rules, plain, start, end, candidate):
         flaw = WISH
     passing = candidate.kind == "attribute" or candidate.category == "technical"
-    passing = passing and flaw in ("question", "hypothetical", WISH)
-    if passing and _is_in_passing(rules, plain, start, asked=flaw == "question"):
+    if (
+        passing
+        and flaw in ("question", "hypothetical", WISH)
+        and _is_in_passing(rules, plain, start, asked=flaw == "question")
+    ):
         flaw = ""
     if flaw in ("hypothetical", "reported", WISH) and candidate.kind != "attribute" and _admits(candidate):
         flaw = ""
+    lasts = candidate.kind == "attribute" and candidate.category not in OF_WISHES
+    if not flaw and lasts and _says("doubts", plain[:start], rules.code):
+        flaw = "hypothetical"
     if flaw or candidate.subject != SELF or _is_left(candidate) or _is_of_talk(candidate):
         return flaw
     cue = cues(rules)
-    subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue else ""
+    quoted = plain[start:end]  # "im coeliac", behind another's fact
+    mine = "writer" in cue and cue["writer"].match(quoted) and not cue.get("other", cue["writer"]).search(quoted)
+    subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue and not mine else ""
     if subject and ":" in plain[plain.find(subject) + len(subject) : start] and candidate.category in OF_THE_USER:
         return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
     if subject and candidate.category in _OPINIONS and "praise" in cue and cue["praise"].search(plain):
         return ""  # "she has some great songs like …" is the writer's opinion
-    if not subject or _fits(subject, candidate, cue):
+    told = candidate.kind != "attribute" and _SHORT_SUBJECT.match(subject) and _says("admits", candidate.text)
+    ordered = "orders" in cue and cue["orders"].search(plain[: start + 1])
+    if not subject or told or ordered or _fits(subject, candidate, cue):
         return ""
-    if _OF_THE_WRITER.search(plain[:start]) or _WHERE_WRITER.match(plain, end):
+    of_writer = cue.get("of_the_writer", _WHERE_WRITER)
+    if of_writer.search(plain[:start]) or _WHERE_WRITER.match(plain, end):
         return ""  # "St Mary's is where I teach"
     inferred = not claimed_terms(candidate) & terms_of(sentence)
     return "" if inferred and _is_thing(subject, rules) else OTHER  # "fish is back on the table" tells of a diet
@@ -585,7 +577,8 @@ def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candid
     found = _last(cue["intends"].finditer(sentence, 0, start)) if "intends" in cue else None
     if found is not None:
         gap = sentence[found.end() : start]
-        if candidate.category in ("possession", "pets") and _PARTS_WITH.search(sentence[found.start() : start]):
+        had = candidate.category in ("possession", "pets")
+        if had and _says("parts_with", sentence[found.start() : start], FALLBACK):
             return False
         if not _BREAKS.search(gap) and not ("resets" in cue and cue["resets"].search(gap)):
             return True
@@ -594,7 +587,13 @@ def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candid
 
 def _admits(candidate: Candidate) -> bool:
     """Whether a sentence says itself that it is wanted, supposed or reported, and does not say it of the user."""
-    return is_hedged(candidate.text)
+    return is_hedged(candidate.text) or _says("admits", candidate.text)
+
+
+def _says(name: str, text: str, code: str | None = None) -> bool:
+    """Whether a cue stands in *text*, in the cues of *code* or of its language."""
+    cue = cues(rules).get(name) if (rules := patterns_for(text, code)) else None
+    return cue is not None and cue.search(text) is not None
 
 
 def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: int) -> str:
