@@ -744,6 +744,8 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
     asides = [found.span() for found in cue["aside"].finditer(sentence)] if "aside" in cue else []
     found = (one for one in opener.finditer(sentence, begin) if not any(at <= one.start() < to for at, to in asides))
     first = next(found, None)  # a relative pronoun asks nothing
+    if first is None and _search(cue, "amazed", sentence[begin:]):
+        return False  # "and i quite like it now??"
     if first is None or not (asks or (first.start() <= begin and not _search(cue, "when_clause", sentence[begin:]))):
         return asks and not _search(cue, "tail_question", sentence[end:])
     if start < first.start():
