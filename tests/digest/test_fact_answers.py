@@ -205,6 +205,8 @@ def test_someone_else_is_the_subject():
         ("schedule", "does", "pilates Tuesdays", "Does pilates Tuesdays."),
         ("schedule", "works_out", "runs maybe 25k a week", "Runs maybe 25k a week."),
         ("food", "eats", "eggs Benedict", "Eats eggs Benedict."),
+        ("trip", "starts_on", "2026-06-01", "The trip starts on 2026-06-01."),
+        ("work", "starts_on", "2026-06-01", "Starts on 2026-06-01."),
     ],
 )
 def test_the_sentence_of_an_attribute_says_its_value(category, key, value, sentence):

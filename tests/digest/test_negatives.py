@@ -141,6 +141,14 @@ def test_nothing_is_learned_about_the_user(text: str) -> None:
     assert [(candidate.key, candidate.value) for candidate, _ in good if candidate.op == "assert"] == []
 
 
+def test_a_cat_with_a_name_that_is_a_french_verb_makes_nobody_smoke() -> None:
+    found = extract_facts(Message("user", "Fume no sale de casa, Fume lleva dos días debajo de la cama", seq=1))
+    assert [one for one in found if one.key == "smokes"] == []
+    assert [one.value for one in extract_facts(Message("user", "Fume dix cigarettes par jour, hélas.", seq=1))] == [
+        "true"
+    ]
+
+
 @pytest.mark.parametrize("role", ["assistant", "system", "tool"])
 def test_other_roles_teach_nothing(role: str) -> None:
     """What the bot says about itself is not the user's."""

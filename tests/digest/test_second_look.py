@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -428,6 +430,14 @@ def refusal(row, shown):
     found = parse_fact_rows(row, shown, source="m")
     _, refused = ground(found.candidates, shown.messages, min_confidence=0.7)
     return next((reason for _, reason in (*found.dropped, *refused)), "")
+
+
+WITH_QUOTES = tomllib.loads(Path(__file__).with_name("rows_with_quotes.toml").read_text("utf-8"))["row"]
+
+
+@pytest.mark.parametrize("case", WITH_QUOTES, ids=lambda case: case["row"])
+def test_a_row_with_its_quote_is_refused_only_where_the_words_do_not_say_it(case):
+    assert bool(refusal(case["row"], window(case["said"]))) is case["refused"]
 
 
 @pytest.mark.parametrize(("talk", "row", "code"), CASES)

@@ -39,6 +39,25 @@ def row(address, value, seq, quote, op="add", subject=""):
 
 
 @pytest.mark.parametrize(
+    ("said", "value", "quote", "held"),
+    [
+        (
+            "no me gustan nada las noches",
+            "los turnos de noche",
+            "no me gustan nada las noches",
+            ["los turnos de noche"],
+        ),
+        ("I hate onions. And i hate onion soup.", "onion soup", "i hate onion soup", ["onion soup", "onions"]),
+        ("i hate onions", "onions and leeks", "i hate onions", ["onions", "onions and leeks"]),
+    ],
+)
+def test_a_model_that_reads_more_in_the_same_words_replaces_what_the_rules_read(said, value, quote, held):
+    found, _ = facts_after((said, row("preference/dislikes", value, 1, quote)))
+
+    assert found == [f"preference/dislikes = {one}" for one in held]
+
+
+@pytest.mark.parametrize(
     ("address", "first", "second", "held"),
     [
         ("pets/has_pet", "iguana", "iguana (green)", ["iguana (green)"]),

@@ -195,6 +195,8 @@ def test_a_claim_older_than_a_retraction_stays_ended(beliefs):
 
 def test_a_value_of_the_wrong_type_is_refused(beliefs):
     assert beliefs.hear(claim("budget", "max_usd", "plenty", 1)) == ["not-a-number"]
+    assert beliefs.hear(claim("budget", "max_usd", "500 or maybe 700", 1)) == ["not-a-number"]
+    assert beliefs.hear(claim("budget", "max_eur", "600 a month for rent", 1)) == ["new"]
 
 
 def test_a_transient_fact_keeps_the_end_its_words_name():

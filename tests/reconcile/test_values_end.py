@@ -137,6 +137,9 @@ def test_a_removal_that_could_mean_two_ends_neither():
         ("2 times a day", "30 mg once a day", "30 mg 2 times a day"),
         ("every 8 hours", "30 mg", "30 mg every 8 hours"),
         ("500 mg", "twice a day", "500 mg twice a day"),
+        ("50 mcg", "75 mcg from 2026-02-04", "50 mcg"),
+        ("50 mcg", "75 mcg every morning since 4 February", "50 mcg every morning"),
+        ("30 mg", "20 mg from breakfast to lunch", "30 mg from breakfast to lunch"),
     ],
 )
 def test_a_dose_given_in_part_keeps_the_rest(new, old, whole):

@@ -746,6 +746,8 @@ def _asked(cue: dict[str, re.Pattern[str]], sentence: str, start: int, end: int)
     asides = [found.span() for found in cue["aside"].finditer(sentence)] if "aside" in cue else []
     found = (one for one in opener.finditer(sentence, begin) if not any(at <= one.start() < to for at, to in asides))
     first = next(found, None)  # a relative pronoun asks nothing
+    if first is None and _search(cue, "amazed", sentence[begin:]):
+        return False  # "and i quite like it now??"
     if first is None or not (asks or (first.start() <= begin and not _search(cue, "when_clause", sentence[begin:]))):
         return asks and not _search(cue, "tail_question", sentence[end:])
     if start < first.start():
@@ -788,3 +790,11 @@ def only_intends(rules: PatternLanguage, before: str) -> bool:
     )
     wishes = [found.span() for found in cue["intends"].finditer(scope)]
     return all(any(a <= one.start() < b for a, b in wishes) for one in cue["hypothetical"].finditer(scope))
+
+
+def hangs_on_luck(rules: PatternLanguage, sentence: str) -> bool:
+    """Whether a sentence supposes nothing but that all goes well: "if all goes well we move in May"."""
+    cue = cues(rules)
+    luck = [found.span() for found in cue["proviso"].finditer(sentence)] if "proviso" in cue else []
+    supposed = [found.start() for found in cue["hypothetical"].finditer(sentence)]
+    return bool(luck) and all(any(a <= at < b for a, b in luck) for at in supposed)

@@ -170,7 +170,7 @@ _SAME = {
     "–": "-", "—": "-", "‐": "-", "‑": "-", "−": "-", "…": "...",
 }  # fmt: skip
 _INVISIBLE = frozenset("\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f")
-_EDGES = " \t\"'.,;:!?。，、！？…*_"
+_EDGES, _COMMA = " \t\"'.,;:!?。，、！？…*_", expression(r"(?<=\d),(?=\d{3}(?!\d))")  # "27,300" quoted as 27300
 
 
 def locate_quote(quote: str, content: str) -> tuple[int, int] | None:
@@ -233,7 +233,7 @@ def _fold_with_places(text: str) -> tuple[list[str], list[int]]:
     out: list[str] = []
     at: list[int] = []
     for place, char in enumerate(text):
-        if char in _INVISIBLE:
+        if char in _INVISIBLE or (char == "," and _COMMA.match(text, place)):
             continue
         if char.isspace():
             if out and out[-1] != " ":

@@ -21,9 +21,9 @@ from ..text.terms import fold_quotes, language_of, likely_languages, terms
 from ..types import Candidate, Fact, FactKind, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
-from .clauses import clause_reader, judge, only_intends
+from .clauses import clause_reader, hangs_on_luck, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language, opposites
-from .slots import numbers_said, stated_numbers, takes_place_of
+from .slots import numbers_said, stated_numbers
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"
@@ -51,6 +51,8 @@ _THING = expression(
 )
 
 _SOMEBODY = expression(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGNORECASE)  # whoever arranges such things
+_PAID = frozenset({"finance", "work", "budget", "project"})
+_SHORT_SUBJECT = expression(r"(?:he|she|they|it)\b", re.IGNORECASE)
 _BORN = expression(r"birth|born")
 
 _DIGITS = expression(r"\d+")
@@ -65,54 +67,13 @@ _WORD = expression(r"\w+")
 _STAMP = expression(r"\b\d{4}-\d\d-\d\d\b")
 _CLOCK = expression(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
 _BARE = frozenset({"true", "false", "yes", "no"})
-# How one answers at once what somebody else wants: "She wants me to go vegan. No way."
-_NO_WAY = expression(
-    r"^\W*(?:(?:lol|haha|but|and|pero|aber|mais) )?(?:no way|nope|never|not (?:me|happening|a chance|for me)|hell no|i (?:won't|refuse|said no|don't)|no thanks"
-    r"|ni hablar|ni loc[oa]|para nada|de eso nada|auf keinen fall|nie im leben|niemals|nein danke|jamais|hors de question|pas question|nem pensar"
-    r"|neanche per sogno|不要|才不|没门|절대|싫|嫌|無理)",
-    re.IGNORECASE,
-)
 _WITH_WHOM = expression(r"\b(?:to|dating|seeing|with|called|named|Owes) ([A-Z][\w'-]+)")
-# Whoever wants to sell a thing has it.
-_PARTS_WITH = expression(
-    r"\b(?:sell(?:ing)?|giv(?:e|ing) (?:away|up)|get(?:ting)? rid of|donat\w+|rehom\w+|vend(?:er|ere|re|o)|verkaufen|loswerden|regalar|verschenken)\b|卖|賣|売|팔",
-    re.IGNORECASE,
-)
-_NEGATED = expression(
-    r"n['’]t\b|\b(?:not|no|never|refuses?|nicht|kein\w*|ne|pas|nunca|não|non)\b|不|没|않|안 |ない", re.IGNORECASE
-)
-# Who asks, with the asking: "What can a veggie eat? Asking for me."
-_FOR_ME = expression(
-    r"(?i)\b(?:ask(?:ing)?|need it|it's|its|this is) for (?:me|myself|us)\b|\bes para mí\b|\bfür mich\b|\bpour moi\b"
-)
-_REQUEST = expression(
-    r"(?i)\b(?:can|could|would|will) you\b|\b(?:k[aö]nn\w+|würd\w+) (?:du|sie)\b|\b(?:pued|podr|pourr|potre|poder)\w+|\bpode\b"
-)
 _CLOSES = expression(r"[,;:.!?…)]")
 _BREAKS = expression(r"[,;:.!?]")
-# What a value says beside the thing itself: "go to spin class every Wednesday", "move to Lisbon in the autumn".
-_DOING = expression(
-    r"^(?:(?:go(?:es|ing)?(?: (?:to|for))?|play(?:s|ing)?|do(?:es|ing)?|tak(?:es?|ing)|attend(?:s|ing)?|visit(?:s|ing)?|mov(?:es?|ing) to|"
-    r"fly(?:ing)? to|travel(?:l?ing)? to|learn(?:s|ing)?(?: to)?|buy(?:ing)?|becom(?:e|ing)|be|gett?(?:ing)?|adopt(?:ing)?|start(?:ing)?|join(?:ing)?|open(?:ing)?|run(?:ning)?|rid(?:es?|ing)|drink(?:s|ing)?|eat(?:s|ing)?|smok(?:es?|ing)|watch(?:es|ing)?|read(?:s|ing)?|ha(?:ve|s|ving)|the|an?|my) )+",
-    re.IGNORECASE,
-)
 _GO = expression(r"^go(?:es|ing)? (?=\w+ing\b)", re.IGNORECASE)
-_TAIL = expression(
-    r" (?:every|each|on|in|at|twice|once|three times|next|this|with|for|after|before|by|\() ?.*$", re.IGNORECASE
-)
 _DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
-_BARE_DOING = expression(
-    r"(run|jog|swim|cycle|walk|meditate|row|hike|journal|smoke|commute|fast) (?:\d|every|each|daily|twice|once|three|on|in|at|around|before|after)",
-    re.I,
-)
 _SUPPLEMENT = expression(r"^vitamin |(?<=\w) supplements?$")
 _BRANDS = frozenset(("possession", "tech"))
-# What follows is not about the subject before it: "Zendesk is history, it's Intercom now", "the doctor took me off metformin".
-_OF_THE_WRITER = expression(
-    r"\b(?:is|are|was|were)(?: now| all)? (?:history|out|gone|over|dead|done(?: with)?|no more|finished)\b[^.!?]{0,20}?[,;:–—-] ?"
-    r"(?:and |so |now |but )*it(?:'s| is)(?: now| all| just| only)* $|\b(?:took|taken|put|switched|moved) (?:me|us) (?:off|on|from|to|onto) (?:the |my )?$",
-    re.IGNORECASE,
-)
 _WHERE_WRITER = expression(r"(?:['’]s)?(?: is| was) (?:where|what) (?:i|we)\b| es donde \w+|(?: ist)?,* wo ich\b", re.I)
 _TO_COME = frozenset("new next future neue neuen neuer neues nuevo nueva nouveau nouvelle nuovo nuova".split())
 _WITH_ME = expression(r"\b(?:with (?:me|us)|(?:bei|mit) (?:mir|uns)|conmigo|con nosotros|avec (?:moi|nous))\b", re.I)
@@ -162,6 +123,7 @@ def verify_claim(
     found = find_flaws(candidate, message, code)
     stated = _answers_wish(candidate, message) or _asks_for_oneself(candidate, message, found)
     stated = stated or (OTHER in found and _names_old_value(candidate, message, known))
+    stated = stated or (set(found) == {"reported"} and _is_ruled(candidate, message, window, known))
     if found and all(found) and not stated:
         return OF_OTHERS if OTHER in found else WANTED if WISH in found else SUPPOSED.format(modality=found[0])
     if candidate.op == "retract" and _names_known(candidate, known):
@@ -170,6 +132,22 @@ def verify_claim(
         return BY_OTHERS
     invented = candidate.op == "assert" and _invents_number(candidate, message, before, window, known)
     return NUMBER if invented else ""
+
+
+def _is_ruled(candidate: Candidate, message: Message, window: Sequence[Message], known: Iterable[Fact]) -> bool:
+    """Whether the words are a rule of somebody who may set it, as facts or introductions say: "Marta says no running"."""
+    cue = cues(rules) if (rules := load_language(FALLBACK)) else {}
+    end = candidate.start + len(candidate.quote)
+    found = [one["name"] for one in cue["rules_of"].finditer(message.content[:end])] if cue and candidate.value else []
+    if not found:
+        return False
+    name, who = re.escape(found[-1]), cue["authority"].pattern
+    facts = (
+        f"{f.category} {f.key} {f.value}".replace("_", " ") for f in known if found[-1].casefold() in terms_of(f.value)
+    )
+    said = " | ".join(one.content for one in (*window, message) if one.role == "user")
+    introduced = rf"{who}(?: is|,)? \(?{name}\b|\b{name},? \(?(?:my|our|the) (?:\w+ )?{who}"
+    return any(cue["authority"].search(one) for one in facts) or re.search(introduced, said, re.I) is not None
 
 
 def _names_old_value(candidate: Candidate, message: Message, known: Iterable[Fact]) -> bool:
@@ -184,18 +162,18 @@ def _names_old_value(candidate: Candidate, message: Message, known: Iterable[Fac
 
 def _answers_wish(candidate: Candidate, message: Message) -> bool:
     """Whether a sentence says that the user does not do what another wants, and the next words say so."""
-    if candidate.kind == "attribute" or not _NEGATED.search(candidate.text):
+    if candidate.kind == "attribute" or not _says("negated", candidate.text, FALLBACK):
         return False
     spans, end = split_sentences(message.content), candidate.start + len(candidate.quote)
     touched = [at for at, span in enumerate(spans) if span.start < end and span.end > candidate.start]
     after = spans[touched[0] + 1 : touched[0] + 2] if touched else []
-    return any(_NO_WAY.match(span.of(message.content)) for span in after)
+    return any(_says("no_way", span.of(message.content), FALLBACK) for span in after)
 
 
 def _asks_for_oneself(candidate: Candidate, message: Message, found: Sequence[str]) -> bool:
     """Whether a question is put for the user, who so says what it presupposes, or asks for a kind of replies: "can you be brief?"."""
-    asked = _REQUEST if candidate.category == "communication" else _FOR_ME
-    return set(found) == {"question"} and candidate.kind == "attribute" and bool(asked.search(message.content))
+    asked = "requests" if candidate.category == "communication" else "for_me"
+    return set(found) == {"question"} and candidate.kind == "attribute" and _says(asked, message.content, FALLBACK)
 
 
 def repeats_known(candidate: Candidate, known: Iterable[Fact]) -> bool:
@@ -226,6 +204,7 @@ def _from_others(
 ) -> bool:
     """Whether half of the claim's words or more come from others than the user."""
     said = claimed_terms(candidate) - neutral_terms() - _address_terms(candidate)
+    said -= {word for word in said if not terms(word, language_of(message.content))}  # "el" in a value of three words
     said |= terms_of(candidate.key) if candidate.category == "medication" else frozenset()
     stated = stated_numbers(message)
     stated |= {hour + 12 for hour in stated if hour < 12} | {0}  # "at 4" is 16:00
@@ -244,7 +223,7 @@ def _from_others(
     own |= _asked_before(candidate, message, code) | _quoted_terms(candidate, message, code)
     lent = _lent_terms(candidate, message, before, here, code)
     believed = frozenset[str]().union(*(terms_of(f"{f.subject} {f.key} {f.value} {f.text}") for f in known))
-    if here or said <= lent:
+    if here or said <= lent or _says("takes_up", candidate.quote):
         own |= believed | _asked_terms(window, code)
     elif candidate.op == "assert":
         shown |= believed
@@ -293,9 +272,12 @@ def _lent_terms(
 ) -> frozenset[str]:
     """Return the words of a question that the user's reply answers, by yes or by a part of the claim."""
     asked = question_of(before)
-    if not asked or (len(message.content) > _REPLY_CHARS and (not here or candidate.start >= _REPLY_CHARS)):
-        return frozenset()
     denied = candidate.op == "retract" or candidate.value.casefold() in ("false", "no")
+    opening = split_sentences(message.content)[0].of(message.content) if asked and message.content.strip() else ""
+    answers = candidate.start < len(opening) and _says("denies" if denied else "affirms", fold_quotes(opening))
+    long = len(message.content) > _REPLY_CHARS and not (answers and len(opening) <= _REPLY_CHARS)
+    if not asked or (long and (not here or candidate.start >= _REPLY_CHARS)):
+        return frozenset()
     number = bool(stated_numbers(message))
     accepted = denied or here or number or is_affirmation(message.content, asked, code)
     return terms_of(asked) if accepted else frozenset()
@@ -502,30 +484,61 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     flaw: str = verdict.modality if verdict is not None and verdict.modality != "asserted" else ""
     if flaw and _is_answered(rules, plain[end:quoted_to], candidate):
         flaw = ""
-    if flaw == "hypothetical" and only_intends(rules, plain[:start]):
+    planned = candidate.kind == "attribute" and candidate.category in OF_WISHES and hangs_on_luck(rules, plain)
+    if flaw == "hypothetical" and (planned or only_intends(rules, plain[:start])):
         flaw = ""
     if not flaw and _is_wish(rules, plain, start, end, candidate):
         flaw = WISH
     passing = candidate.kind == "attribute" or candidate.category == "technical"
-    passing = passing and flaw in ("question", "hypothetical", WISH)
-    if passing and _is_in_passing(rules, plain, start, asked=flaw == "question"):
+    if (
+        passing
+        and flaw in ("question", "hypothetical", WISH)
+        and _is_in_passing(rules, plain, start, asked=flaw == "question")
+    ):
         flaw = ""
     if flaw in ("hypothetical", "reported", WISH) and candidate.kind != "attribute" and _admits(candidate):
         flaw = ""
+    sure = candidate.op == "assert" and candidate.value.casefold() not in ("false", "no")
+    if sure and flaw == "hypothetical" and (found := _found("presumes", plain[:start], rules.code)):
+        flaw = flaw if bool(found["own"]) != (candidate.subject == SELF) else ""
+    if sure and flaw == "reported" and _found("takes_for_granted", plain[:start], rules.code):
+        flaw = ""
+    lasts = candidate.kind == "attribute" and candidate.category not in OF_WISHES
+    if not flaw and lasts and _says("doubts", plain[:start], rules.code):
+        flaw = "hypothetical"
     if flaw or candidate.subject != SELF or _is_left(candidate) or _is_of_talk(candidate):
         return flaw
     cue = cues(rules)
-    subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue else ""
+    quoted = plain[start:end]  # "im coeliac", behind another's fact
+    mine = "writer" in cue and cue["writer"].match(quoted) and not cue.get("other", cue["writer"]).search(quoted)
+    subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue and not mine else ""
     if subject and ":" in plain[plain.find(subject) + len(subject) : start] and candidate.category in OF_THE_USER:
         return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
     if subject and candidate.category in _OPINIONS and "praise" in cue and cue["praise"].search(plain):
         return ""  # "she has some great songs like …" is the writer's opinion
-    if not subject or _fits(subject, candidate, cue):
+    if not subject or _only_grammatical(cue, plain, start, subject, candidate) or _fits(subject, candidate, cue):
         return ""
-    if _OF_THE_WRITER.search(plain[:start]) or _WHERE_WRITER.match(plain, end):
+    of_writer = cue.get("of_the_writer", _WHERE_WRITER)
+    if of_writer.search(plain[:start]) or _WHERE_WRITER.match(plain, end):
         return ""  # "St Mary's is where I teach"
     inferred = not claimed_terms(candidate) & terms_of(sentence)
     return "" if inferred and _is_thing(subject, rules) else OTHER  # "fish is back on the table" tells of a diet
+
+
+def _only_grammatical(
+    cue: Mapping[str, re.Pattern[str]], sentence: str, place: int, subject: str, candidate: Candidate
+) -> bool:
+    """Whether another subject only reports, sets a rule or pays, or a new clause is about a thing."""
+    if "orders" not in cue:
+        return False
+    before = sentence[:place]
+    if candidate.kind == "attribute":
+        paid = candidate.category in _PAID and cue["somebody_gives"].search(before) and not cue["person"].search(before)
+        return bool(paid or cue["orders"].search(sentence[: place + 1]))
+    if _SHORT_SUBJECT.match(subject) and _says("admits", candidate.text):
+        return True
+    things = () if _USER.match(candidate.text) else cue["of_things"].finditer(sentence)
+    return any(one.start() <= place < one.end() + 40 for one in things)
 
 
 def _is_of_talk(candidate: Candidate) -> bool:
@@ -585,7 +598,8 @@ def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candid
     found = _last(cue["intends"].finditer(sentence, 0, start)) if "intends" in cue else None
     if found is not None:
         gap = sentence[found.end() : start]
-        if candidate.category in ("possession", "pets") and _PARTS_WITH.search(sentence[found.start() : start]):
+        had = candidate.category in ("possession", "pets")
+        if had and _says("parts_with", sentence[found.start() : start], FALLBACK):
             return False
         if not _BREAKS.search(gap) and not ("resets" in cue and cue["resets"].search(gap)):
             return True
@@ -594,7 +608,22 @@ def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candid
 
 def _admits(candidate: Candidate) -> bool:
     """Whether a sentence says itself that it is wanted, supposed or reported, and does not say it of the user."""
-    return is_hedged(candidate.text)
+    return is_hedged(candidate.text) or _says("admits", candidate.text)
+
+
+def _english(name: str) -> re.Pattern[str]:
+    rules = load_language(FALLBACK)
+    return cues(rules)[name] if rules is not None else _BORN
+
+
+def _found(name: str, text: str, code: str | None = None) -> re.Match[str] | None:
+    """Find a cue in *text*, by the cues of *code* or of its language."""
+    cue = cues(rules).get(name) if (rules := patterns_for(text, code)) else None
+    return cue.search(text) if cue is not None else None
+
+
+def _says(name: str, text: str, code: str | None = None) -> bool:
+    return _found(name, text, code) is not None
 
 
 def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: int) -> str:
@@ -666,12 +695,6 @@ def _objects(text: str) -> tuple[str, ...]:
     return () if last.lower() in NO_THING or last.isdigit() else (whole, last)
 
 
-_DEGREE = expression(
-    r"^(?:(?:type (?:\d|i+|one|two)|stage (?:\w+)|chronic|mild|moderate|severe|slight|early|acute|seasonal|gestational)\s+)+(?=\w)",
-    re.IGNORECASE,
-)
-
-
 @dataclass(frozen=True)
 class KnownValue:
     """
@@ -706,12 +729,12 @@ class KnownValue:
             return tuple(dict.fromkeys((*things_named(self.text), *_objects(self.text), *people)))
         words, found = self.words, [self.words]
         if self.category in _DOINGS:
-            short, bare = _DOING.sub("", words), _TAIL.sub("", words)
-            found += [short, _TAIL.sub("", short), bare, _GO.sub("", bare)]
+            short, bare = _english("doing").sub("", words), _english("tail").sub("", words)
+            found += [short, _english("tail").sub("", short), bare, _GO.sub("", bare)]
             found = [_ARTICLE.sub("", name) for name in found]
             if gerund := re.fullmatch(r"([a-z]{3,}?)(?:([b-df-hj-np-tv-z])\2)?ing", _GO.sub("", bare)):
                 found.append(gerund[1] + (gerund[2] or ""))  # "I don't climb anymore" of "go climbing"
-        if self.category == "schedule" and (plain := _BARE_DOING.match(words)):
+        if self.category == "schedule" and (plain := _english("bare_doing").match(words)):
             verb = plain[1].lower()
             doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb.removesuffix("e")
             found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
@@ -723,7 +746,7 @@ class KnownValue:
         if self.category == "goal" and len(last) > _LEAST_CHARS and last.lower() not in NO_THING:
             found.append(last)  # "the bike" of "a new bike"
         if self.key == "has_condition":
-            found.append(_DEGREE.sub("", words))  # "diabetes" of "type 2 diabetes"
+            found.append(_english("degree").sub("", words))  # "diabetes" of "type 2 diabetes"
         if self.category == "medication":
             found.append(_SUPPLEMENT.sub("", words))  # "iron" of "iron supplements", "b12" of "vitamin b12"
             found += [last] if last.endswith("s") and len(last) > _LEAST_CHARS + 2 else []  # "thinners"
@@ -775,26 +798,3 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
             continue
         found[*address, one.value] = known_value(*address, one.value, alone, one.text, seq)
     return list(found.values())
-
-
-def without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) -> list[Candidate]:
-    """
-    Return *extracted* without the statements that only say what *endings* say: "I gave up the gym" ends the gym.
-
-    Such a statement shares characters with an ending, or names what it ends.
-    """
-    over = [one for one in endings if one.op == "retract"]
-    return [one for one in extracted if one.kind != "statement" or not any(_says_end(one, end) for end in over)]
-
-
-def _says_end(one: Candidate, end: Candidate) -> bool:
-    """Whether a statement is the one that says an ending."""
-    if (end.value == "single" and "single" not in one.text.casefold()) or takes_place_of(FALLBACK, one.text, end.text):
-        return False  # "I'm engaged to Mia" says more
-    if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
-        return True
-    ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text
-    names = {
-        name for name in (*things_named(f"- {ended}"), *things_named(f"The {end.value}"), end.value) if len(name) > 3
-    }
-    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one.text, re.IGNORECASE) for name in names)

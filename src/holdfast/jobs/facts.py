@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +14,8 @@ from ..digest.grammar import PatternLanguage, load_language
 from ..digest.grounding import ground, in_other_language
 from ..digest.mentions import SubjectNames, is_code, is_name, subject_names
 from ..digest.results import find_recoveries, words_of_nobody
-from ..digest.second_look import KnownValue, known_values, without_ended
+from ..digest.second_look import KnownValue, known_values, things_named
+from ..digest.slots import takes_place_of
 from ..ingest.append import ReadFrom
 from ..ingest.redact import MASK, mask_messages, mask_secrets
 from ..reconcile.archive import request_upkeep
@@ -247,7 +249,7 @@ class FactReader:
                 ends = _endings(
                     message, found, believed if speaker == SELF else [], known, names.ids, scope, config.language
                 )
-                found = [*without_ended(found, ends), *ends]
+                found = [*_without_ended(found, ends), *ends]
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 said += found
                 found = [candidate for candidate in found if not matches_blocked_topic(candidate, seen.never)]
@@ -441,3 +443,26 @@ def claim_of(scope: Scope, candidate: Candidate, evidence: Evidence) -> Claim:
     """Return the claim of a candidate whose evidence is in the scope's conversation."""
     placed = replace(evidence, home=scope.subject or SELF)
     return Claim(candidate, placed, to_ms(placed.at) if placed.at else 0, scope.subject in (SELF, CHARACTER))
+
+
+def _without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate]) -> list[Candidate]:
+    """
+    Return *extracted* without the statements that only say what *endings* say: "I gave up the gym" ends the gym.
+
+    Such a statement shares characters with an ending, or names what it ends.
+    """
+    over = [one for one in endings if one.op == "retract"]
+    return [one for one in extracted if one.kind != "statement" or not any(_says_end(one, end) for end in over)]
+
+
+def _says_end(one: Candidate, end: Candidate) -> bool:
+    """Whether a statement is the one that says an ending."""
+    if (end.value == "single" and "single" not in one.text.casefold()) or takes_place_of("en", one.text, end.text):
+        return False  # "I'm engaged to Mia" says more
+    if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
+        return True
+    ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text
+    names = {
+        name for name in (*things_named(f"- {ended}"), *things_named(f"The {end.value}"), end.value) if len(name) > 3
+    }
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one.text, re.IGNORECASE) for name in names)

@@ -548,8 +548,10 @@ _AMOUNT = expression(
     re.IGNORECASE,
 )
 _ONLY_AMOUNT = expression(r"(?:now|a|of|the|about|only|dose|is|to|up|down|at)*\W*")
-
-
+_FROM_WHEN = expression(
+    r",?\s*\b(?:from|since|as of|starting|until|till?|ab|seit|bis|desde|hasta|a partir de|depuis|dal)\b[^,;]*\d[^,;]*$",
+    re.I,
+)
 _HOLDS = expression(r"\b(?:since|now|currently|still|these days|nowadays)\b", re.IGNORECASE)
 
 
@@ -582,6 +584,7 @@ def whole_dose(new: str, old: str) -> str:
     mine, theirs = _AMOUNT.search(new), _AMOUNT.search(old)
     if mine is None and new == "takes it":
         return old
+    old = _FROM_WHEN.sub("", old)  # the new dose has another first day
     if mine is None:
         return f"{theirs.group().strip()} {new}" if theirs is not None and new.strip() else new
     rest = (new[: mine.start()] + new[mine.end() :]).strip()

@@ -42,7 +42,7 @@ from .compare import (
     thing_stems,
     whole_dose,
 )
-from .moves import changes_part, chooses_other, is_for_other_place, is_put_elsewhere, was_said_with
+from .moves import changes_part, chooses_other, is_for_other_place, is_put_elsewhere, says_moved, was_said_with
 from .registry import Registry, Slot, normalize_value
 
 ARCHIVED = "archived"
@@ -167,12 +167,29 @@ def _same_with_more(claim: Claim, new: FactRow, live: Sequence[FactRow], now_ms:
     if len(fuller) == 1:
         return confirm(claim, fuller[0])
     less = [row for row in here if renews(candidate, row.fact.value, placed=placed) and is_later(claim, row)]
+    less = less or [row for row in here if _reads_more(claim, row)]
     if not less or fuller:
         return None
     ended = tuple(
         close_fact(row, max(row.fact.valid_from, new.fact.valid_from), now_ms, "replaced", new.fact.id) for row in less
     )
     return Decision(FactChange("replaced", new.fact, ended[0].fact), add=new, updates=ended)
+
+
+def _reads_more(claim: Claim, row: FactRow) -> bool:
+    """Whether a model reads more in words of which the rules read a part: "working nights" where they read "nights"."""
+    mine, candidate = claim.evidence, claim.candidate
+    if candidate.source.startswith("rules") or not row.fact.source.startswith("rules ") or len(row.fact.evidence) != 1:
+        return False
+    theirs = row.fact.evidence[0]
+    same = (theirs.home, theirs.conversation, theirs.seq) == (mine.home, mine.conversation, mine.seq)
+    meets = theirs.start < mine.start + len(mine.quote) and mine.start < theirs.start + len(theirs.quote)
+    part, whole = thing_stems(row.fact.value), thing_stems(candidate.value)
+    more = bool(part) and part <= whole and len(candidate.value) > len(row.fact.value)
+    return same and meets and more and not _LISTS.search(candidate.value)
+
+
+_LISTS = expression(r"[,;/&]|\b(?:and|or|y|e|o|und|oder|et|ou)\b", re.IGNORECASE)  # several values in one
 
 
 def with_end(claim: Claim, registry: Registry) -> Claim:
@@ -707,7 +724,7 @@ def _contradicts(text: str, one: ActiveSentence, here: Mapping[Address, str], ad
     a, b = sense(text), sense(old)
     if a.marks != b.marks and marks_in_group(a.marks, "person") != marks_in_group(b.marks, "person"):
         return False
-    if not b.negated and "time:past" not in b.marks and (_says_moved(text, old) or is_put_elsewhere(text, old)):
+    if not b.negated and "time:past" not in b.marks and (says_moved(text, old) or is_put_elsewhere(text, old)):
         return True
     turned = _negates(a, b) or chooses_other(text, old)
     return turned or _other_number(text, a, old, b) or _says_stopped(text, a, b) or _says_switched(text, b)
@@ -752,28 +769,6 @@ def _says_stopped(text: str, a: Sense, b: Sense) -> bool:
     ended = a.negated and not (b.negated or b.numbers or "time:past" in b.marks) and _ENDED.search(text)
     what = _core_stems(a.sequence) if ended else ()
     return len(what) > 1 and _core_stems(b.sequence)[: len(what)] == what and a.names <= b.names
-
-
-# "We moved the logs to Elastic" ends "The logs are in Loki".
-_MOVED = expression(
-    r"\b(?:moved|migrated|switched|transferred|ported|shifted|relocated)\s+(?P<what>[^.;!?]{2,40}?)\s+(?:over\s+|across\s+)?(?:to|onto|into)\s+"
-    r"(?P<new>[^.;!?]{1,60})",
-    re.IGNORECASE,
-)
-_PLACED = expression(
-    r"^(?P<what>.{2,60}?)\s+(?:in|on|at|to|into|with|via|through|using)\s+(?P<old>[^.;!?]{1,60})", re.IGNORECASE
-)
-_PUT = "keep keeps store stores send sends ship ships go goes live lives run runs use uses put puts stream host hosts write stay stays".split()
-
-
-def _says_moved(text: str, old: str) -> bool:
-    """ "We moved logs to Elastic" after "Logs in Loki"."""
-    if (moved := _MOVED.search(text)) is None or (placed := _PLACED.search(old)) is None:
-        return False
-    verbs = thing_stems(" ".join(_PUT))
-    what = thing_stems(moved["what"]) - verbs
-    here, there = thing_stems(moved["new"]), thing_stems(placed["old"])
-    return bool(what) and what == thing_stems(placed["what"]) - verbs and bool(there) and not here & there
 
 
 def _says_switched(text: str, b: Sense) -> bool:

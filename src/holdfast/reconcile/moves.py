@@ -381,3 +381,25 @@ def _holds_value(sentence: Fact, fact: Fact) -> bool:
     )
     plain = sentence.lifetime == "state" and "time:past" not in said.marks and said.negated == told.negated
     return plain and held and bool(words or number)
+
+
+# "We moved the logs to Elastic" ends "The logs are in Loki".
+_MOVED = expression(
+    r"\b(?:moved|migrated|switched|transferred|ported|shifted|relocated)\s+(?P<what>[^.;!?]{2,40}?)\s+(?:over\s+|across\s+)?(?:to|onto|into)\s+"
+    r"(?P<new>[^.;!?]{1,60})",
+    re.IGNORECASE,
+)
+_LIES = expression(
+    r"^(?P<what>.{2,60}?)\s+(?:in|on|at|to|into|with|via|through|using)\s+(?P<old>[^.;!?]{1,60})", re.IGNORECASE
+)
+_PUT = "keep keeps store stores send sends ship ships go goes live lives run runs use uses put puts stream host hosts write stay stays".split()
+
+
+def says_moved(text: str, old: str) -> bool:
+    """ "We moved logs to Elastic" after "Logs in Loki"."""
+    if (moved := _MOVED.search(text)) is None or (placed := _LIES.search(old)) is None:
+        return False
+    verbs = thing_stems(" ".join(_PUT))
+    what = thing_stems(moved["what"]) - verbs
+    here, there = thing_stems(moved["new"]), thing_stems(placed["old"])
+    return bool(what) and what == thing_stems(placed["what"]) - verbs and bool(there) and not here & there

@@ -32,6 +32,9 @@ TRANSIENT_DAYS = 14
 MOST_LISTED = 6  # keys of one category that a reader is shown
 
 _NUMBER = expression(r"[-+]?\d[\d.,' ]*")
+_RATED = expression(
+    r"\s*\d[\d.,']*\s*(?:/ ?|(?:al?|an|per|pro|por|im|par|each|every|for|für|para|pour|de)\s)[^\d]{1,50}", re.IGNORECASE
+)  # "900 a month"
 _MONEY = expression(r"[^\d\s]{0,4}\s*\d[\d.,' ]*\s*[^\d\s]{0,12}")
 _THOUSANDS = expression(r"([^\d\s]{0,4}\s*)(\d{1,4}(?:[.,]\d{1,2})?)\s?(?:k|K)\b(.*)")
 _DATE = expression(r"\d{4}(-\d{2}(-\d{2})?)?|\d{2}-\d{2}|\d{1,2}:\d{2}")
@@ -262,7 +265,11 @@ class Registry:
             return "no-value: an attribute needs a value"
         if key is None:
             amount = candidate.category == "budget" and _LIMIT.fullmatch(candidate.key) is not None
-            return _type_error("number", candidate.value.strip()) if amount else ""
+            return (
+                ""
+                if not amount or _RATED.fullmatch(candidate.value)
+                else _type_error("number", candidate.value.strip())
+            )
         return _type_error(key.type, candidate.value.strip())
 
 

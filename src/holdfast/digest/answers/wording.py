@@ -508,7 +508,7 @@ _PREFERS = expression(r"\W*(?:(?:the )?user |i |we )?prefer(?:s|red)?\b(?P<what>
 _OVER = expression(r"\b(?:over|rather than|instead of|more than)\b(?P<less>.*)", re.IGNORECASE | re.DOTALL)
 _LIKES = expression(
     r"\b(?:prefer\w*|like[sd]?|lov(?:e|es|ed|ing)|rather|favou?r\w*|best|better|enjoy\w*|fan of|keen|always|usually|mostly|stick\w*|go(?:es)? for|instead|over|please|beats?|worst|worse"
-    r"|hat(?:e|es|ed)|dislik\w*|stand|tired of|sick of|use[sd]?|using|writ(?:e|es|ing)|work(?:s|ing)? (?:in|with)|switch\w*|chos\w+|choos\w+|pick\w*|for me|happ(?:y|ier)|comfortable|default)\b",
+    r"|hat(?:e|es|ed)|dislik\w*|stand|tired of|sick of|use[sd]?|using|writ(?:e|es|ing)|work(?:s|ing)? (?:in|with)|switch\w*|chos\w+|choos\w+|pick\w*|for me|happ(?:y|ier)|comfortable|default|wants? (?!(?:an?|the|some|to|you|your|it|me|this|that|more|all)\b)\w+)\b",
     re.IGNORECASE,
 )
 
