@@ -103,7 +103,7 @@ stands for no value, and a table is JSON or inline TOML: `HOLDFAST_BUDGET='{toke
 not set.
 
 `holdfast config` shows every setting with its value and its place; `--changed` shows those that are not at their defaults, `--json`
-prints all for a program. One default is another one for commands: `reembed` is off there, as the store may belong to a program with
+prints all for a program. One default differs for commands: `reembed` is off, as the store may belong to a program with
 another embedder. Passwords and keys are hidden. A mistake stops the command, and names every place:
 
 ```console fails

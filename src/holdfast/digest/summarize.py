@@ -535,10 +535,8 @@ def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine
 STORY_LINE_TOKENS = 50  # of a line that tells several conversations
 LEAST_LINE_TOKENS = 25  # with less for each conversation, older ones share a line
 STORY = -1  # the level of a line of a story where it stands in for summaries
-SAID_BEFORE, ASKED_EACH_TIME = (
-    -1.0,
-    -3.0,
-)  # what a sentence loses that an earlier line told, or a question of several conversations
+SAID_BEFORE = -1.0  # what a sentence loses that an earlier line told
+ASKED_EACH_TIME = -3.0  # and a question that several conversations ask
 AGAIN = frozenset(("alarm", "problem"))  # what is told as often as it happens
 
 
