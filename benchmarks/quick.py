@@ -134,7 +134,7 @@ class Bench:
                 fill(store, size)
                 store.close()
                 memories[name, size] = self.open(path, embedder, durable=False)
-        names = (f"talk{number}" for number in count())
+        names = (f"turns {number}" for number in count())  # none of the names of `fill`
 
         def run() -> Figures:
             found = {key: measure(memory, self.times(10), next(names))["turn"] for key, memory in memories.items()}
