@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from holdfast import Memory
@@ -94,3 +96,24 @@ def test_a_receipt_of_an_erasure_has_no_preview(memory: Memory) -> None:
     say(memory, "I live in Porto.")
 
     assert forget(memory, "Porto").preview is None
+
+
+def test_a_fact_that_the_fall_of_its_successor_brought_back_leaves_no_words_behind(tmp_path):
+    """Both fall with one conversation; the successor first, as its id is the smaller one."""
+    noon = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    clock = [noon]
+    with Memory(tmp_path / "a.db", embedder=None, clock=lambda: clock[0]) as memory:
+        chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
+        for text, now, said in (("I live in Porto.", 0, -60), ("I moved to Rome.", -30, -40)):
+            clock[0] = noon + timedelta(minutes=now)
+            at = (noon + timedelta(minutes=said)).isoformat()
+            chat.append([{"role": "user", "content": text, "at": at}])
+            memory.digest()
+        clock[0] = noon + timedelta(hours=1)
+        before = ana.facts(as_of=noon - timedelta(minutes=50))
+        assert [fact.value for fact in ana.facts("home")] == ["Rome"] and [fact.value for fact in before] == ["Porto"]
+        assert ana.facts("home")[0].id < before[0].id
+
+        chat.clear()
+
+        assert memory.doctor().findings == ()

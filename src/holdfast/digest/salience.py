@@ -121,7 +121,7 @@ def read(messages: Sequence[Message]) -> ChatReading:
         if not speaks(message):
             continue
         own_text, others = split_authorship(message.content) if message.role == "user" else (message.content, "")
-        if size(others) < FRAGMENT_WORDS:  # "The result came: all fine."
+        if size(others) < FRAGMENT_WORDS and "<" not in others:  # "The result came: all fine.", but no tag of a page
             own_text, others = message.content, ""
         for sentence, quoted in [(s, False) for s in sentences(own_text)] + [(s, True) for s in sentences(others)]:
             reading.total_words += size(sentence)

@@ -67,7 +67,10 @@ def remove_quotes(
     for row, _ in losing():
         if merged_sources(everybody, row) or row.fact.ended_because == UNMERGED:
             _delete_merged(everybody, row, fallen, now_ms)
-    for row, lost in losing():
+    for found, lost in losing():
+        row = everybody.fact(found.fact.id)  # as it is now: the fact that fell before may have brought this one back
+        if row is None:
+            continue
         left = [e for e in row.fact.evidence if e not in lost]
         fallen.count("quotes", len(lost))
         if not left:
