@@ -111,7 +111,8 @@ def test_a_fact_that_the_fall_of_its_successor_brought_back_leaves_no_words_behi
             memory.digest()
         clock[0] = noon + timedelta(hours=1)
         before = ana.facts(as_of=noon - timedelta(minutes=50))
-        assert [fact.value for fact in ana.facts("home")] == ["Rome"] and [fact.value for fact in before] == ["Porto"]
+        assert [fact.value for fact in ana.facts("home")] == ["Rome"]
+        assert [fact.value for fact in before] == ["Porto"]
         assert ana.facts("home")[0].id < before[0].id
 
         chat.clear()

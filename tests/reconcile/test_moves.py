@@ -120,6 +120,7 @@ STAYS = [
     ("I'm a beginner in Python.", "I'm taking an advanced Python course now."),
     ("I go to choir on Mondays.", "I go to the gym on Mondays now."),
     ("I'm gluten free.", "I wish I could eat gluten again."),
+    ("I lost my mom this spring.", "Our baby arrived, so that makes four kids now!"),
     ("I'm engaged to Tom.", "My sister broke it off with Dan."),
     ("I'm engaged to Tom.", "Tom broke his leg."),
     ("I'm with Vodafone.", "Vodafone is down today."),

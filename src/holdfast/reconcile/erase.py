@@ -67,18 +67,18 @@ def remove_quotes(
     for row, _ in losing():
         if merged_sources(everybody, row) or row.fact.ended_because == UNMERGED:
             _delete_merged(everybody, row, fallen, now_ms)
-    for found, lost in losing():
-        row = everybody.fact(found.fact.id)  # as it is now: the fact that fell before may have brought this one back
-        if row is None:
+    for before, lost in losing():
+        current = everybody.fact(before.fact.id)  # the fact that fell before may have brought this one back
+        if current is None:
             continue
-        left = [e for e in row.fact.evidence if e not in lost]
+        left = [e for e in current.fact.evidence if e not in lost]
         fallen.count("quotes", len(lost))
         if not left:
-            delete_fact(everybody, row, fallen, now_ms, revive=True)
+            delete_fact(everybody, current, fallen, now_ms, revive=True)
             continue
         for evidence in lost:
-            view.remove_evidence(row.fact.subject, row.fact.id, evidence)
-        _recompute(view, row, left, lost, now_ms)
+            view.remove_evidence(current.fact.subject, current.fact.id, evidence)
+        _recompute(view, current, left, lost, now_ms)
 
 
 def blank_quotes(view: WriteView, messages: Mapping[int, str], keep: Container[str], now_ms: int) -> None:

@@ -533,6 +533,8 @@ def changed_by(view: WriteView, claim: Claim) -> Iterator[Claim]:
     candidate = claim.candidate
     if (candidate.kind, candidate.op) != ("attribute", "assert") or candidate.source == BY_HAND_SOURCE:
         return
+    if candidate.lifetime == "event":
+        return  # one happening takes the place of none
     rows = [as_active(row).fact for row in view.all_facts_in(candidate.subject, candidate.category)]
     near = [
         fact

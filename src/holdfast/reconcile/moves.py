@@ -179,6 +179,8 @@ def changes_part(text: str, old: str, said: str) -> bool:
     if new != known and sorted(new) == sorted(known):
         return new[0] == known[0] and not several  # "Prefers Python over JavaScript", the other way around
     shared = list(takewhile(lambda pair: pair[0] == pair[1], zip(new, known, strict=False)))
+    if [word for word, _ in shared] in (["their"], ["the"], ["a"], ["an"]):
+        return False  # what comes next is of whom or of what: "Their baby was born" after "Their mother died"
     new, known = new[len(shared) :], known[len(shared) :]
     behind = list(takewhile(lambda pair: pair[0] == pair[1], zip(reversed(new), reversed(known), strict=False)))
     new, known = new[: len(new) - len(behind)], known[: len(known) - len(behind)]
