@@ -715,7 +715,7 @@ def _over() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1)
 def words_of_nobody() -> frozenset[str]:
-    """Return words, in lower case, that are capitalized and name nobody: days, months, and what begins good news."""
+    """Return words, in lower case, that are capitalized and no names: days, months, and what begins good news."""
     return days_and_months() | frozenset(_over()["starters"].split())
 
 

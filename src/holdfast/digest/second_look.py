@@ -135,7 +135,7 @@ def verify_claim(
 
 
 def _is_ruled(candidate: Candidate, message: Message, window: Sequence[Message], known: Iterable[Fact]) -> bool:
-    """Whether the words are a rule of somebody who may set it, as facts or introductions say: "Marta says no running"."""
+    """Whether the words are a rule of a person who may set it, as facts or introductions say: "Marta says no running"."""
     cue = cues(rules) if (rules := load_language(FALLBACK)) else {}
     end = candidate.start + len(candidate.quote)
     found = [one["name"] for one in cue["rules_of"].finditer(message.content[:end])] if cue and candidate.value else []

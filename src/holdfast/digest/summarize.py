@@ -542,7 +542,7 @@ AGAIN = frozenset(("alarm", "problem"))  # what is told as often as it happens
 
 @dataclass(slots=True)
 class _Telling:
-    """What the lines of one story share: how often sentences and stems come back, and what was told already."""
+    """Shared by the lines of one story: how often sentences and stems come back, and what was said already."""
 
     words: SalienceWords
     times: Counter[str]

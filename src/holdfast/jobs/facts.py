@@ -78,7 +78,7 @@ def _endings(
     code: str | None,
 ) -> list[Candidate]:
     """
-    Return what a message ends; in a conversation about a subject "she" is that one, where nobody else is named.
+    Return what a message ends; in a conversation about a subject "she" is that one, where no other is named.
 
     What ailed it may be over without a word of what exactly: "No more diarrhoea since yesterday."
     """
