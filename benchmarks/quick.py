@@ -151,6 +151,9 @@ class Bench:
             for name, embedder in embedders().items()
         }
         numbers = count()
+        for memory in memories.values():  # expressions are compiled and the model is read once
+            memory.conversation("c", user="first").append(talk(random.Random(0), 24, 0.3))
+            memory.digest()
 
         def run() -> Figures:
             found, unit, messages = {}, unit_ms(), 24
