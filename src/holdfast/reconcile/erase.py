@@ -64,11 +64,13 @@ def remove_quotes(
     def lies_here(said: Evidence) -> bool:
         return (said.home, said.conversation) == (home, name) and said.seq in inside
 
-    for row, _ in losing():
-        if merged_sources(everybody, row) or row.fact.ended_because == UNMERGED:
-            _delete_merged(everybody, row, fallen, now_ms)
+    # Each row is read again: what fell before it may have brought it back, with a row in the index.
+    for before, _ in losing():
+        current = everybody.fact(before.fact.id)
+        if current is not None and (merged_sources(everybody, current) or current.fact.ended_because == UNMERGED):
+            _delete_merged(everybody, current, fallen, now_ms)
     for before, lost in losing():
-        current = everybody.fact(before.fact.id)  # the fact that fell before may have brought this one back
+        current = everybody.fact(before.fact.id)
         if current is None:
             continue
         left = [e for e in current.fact.evidence if e not in lost]
