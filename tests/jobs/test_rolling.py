@@ -22,16 +22,21 @@ def talk(memory: Memory, clock: FakeClock, turns: int, strategy):
     return chat
 
 
+def summarizer():
+    """Return a model that has a summary for each chunk of a talk."""
+    model = ScriptedModel()
+    for _ in range(9):
+        model.say("chunk", SAYS)
+        model.say("chunk_summary", SAYS)
+    return model
+
+
 def section(context, name):
     return next(part for part in context.sections if part.name == name)
 
 
 def test_with_a_model_the_summary_is_its_own_with_times_and_no_extracts(clock):
-    model = ScriptedModel()
-    with Memory(embedder=None, llm=model, clock=clock, config=Config(chunk_tokens=600)) as memory:
-        for _ in range(9):
-            model.say("chunk", SAYS)
-            model.say("chunk_summary", SAYS)
+    with Memory(embedder=None, llm=summarizer(), clock=clock, config=Config(chunk_tokens=600)) as memory:
         chat = talk(memory, clock, 20, strategies.Summary(2))
         context = chat.context("What now?")
         told = section(context, "summaries")
@@ -47,11 +52,7 @@ def test_with_a_model_the_summary_is_its_own_with_times_and_no_extracts(clock):
 
 
 def test_the_last_exchanges_are_shown_where_a_model_summarized_them_already(clock):
-    model = ScriptedModel()
-    with Memory(embedder=None, llm=model, clock=clock, config=Config(chunk_tokens=600)) as memory:
-        for _ in range(9):
-            model.say("chunk", SAYS)
-            model.say("chunk_summary", SAYS)
+    with Memory(embedder=None, llm=summarizer(), clock=clock, config=Config(chunk_tokens=600)) as memory:
         chat = talk(memory, clock, 20, strategies.Summary(2))
         chat.end()
         memory.digest()
