@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast import Memory
-from holdfast.errors import BadInput, HoldfastError
+from holdfast.errors import BadInput, HoldfastError, StoreError
 from holdfast.store import Store, open_store
 from holdfast.store.postgres.driver import PsycopgDriver
 from holdfast.testing.fakes import HashEmbedder
@@ -144,6 +144,25 @@ def test_what_has_no_lists_is_sent_one_by_one(rows: list[tuple[Any, ...]], monke
     driver.many("add_vector", rows[:1] * 2)
 
     assert waiting == [2, 1]
+
+
+def test_a_statement_behind_a_failed_one_is_not_taken_for_prepared(store: Store) -> None:
+    """psycopg prepares at the sixth use: here it is skipped by the server, which knows no such statement later."""
+
+    def note(number: int) -> Any:
+        return store.write(ANA, lambda view: view.add_idempotency(f"key {number}", "", 1, 1, 0))
+
+    def fail(view: Any) -> None:
+        view._driver._wait(b"DELETE FROM no_such_table", [()])
+        view.add_idempotency("key 6", "", 1, 1, 0)
+
+    with pytest.raises(StoreError, match="a table is missing"):
+        store.write(ANA, lambda view: view._driver._sent(b"DELETE FROM no_such_table", [()]))
+    for number in range(5):
+        note(number)
+    with pytest.raises(StoreError, match="a table is missing"):
+        store.write(ANA, fail)
+    note(7)
 
 
 @pytest.mark.parametrize("reads_after", [False, True], ids=["found out at the commit", "found out by a question"])

@@ -236,7 +236,10 @@ class PsycopgDriver:
 
     def _sent(self, sql: bytes, given: Sequence[Given]) -> list[Row]:
         waiting, self._waiting = self._waiting, []
-        with self._watched(together=bool(waiting)), self._connection.cursor() as cursor:
+        with (
+            self._watched(pipeline=bool(waiting) or len(given) > 1),
+            self._connection.cursor() as cursor,
+        ):
             if waiting:
                 with self._connection.pipeline():  # answers are fetched behind it: one inside would be a journey more
                     for one, of_one in waiting:
@@ -252,15 +255,22 @@ class PsycopgDriver:
             return found
 
     @contextmanager
-    def _watched(self, *, together: bool) -> Iterator[None]:
-        """Errors leave as ours; those that end the transaction are kept, and those of statements that waited."""
+    def _watched(self, *, pipeline: bool) -> Iterator[None]:
+        """
+        Errors leave as ours; those that end the transaction are kept, and those of several statements.
+
+        A session whose pipeline failed is closed: psycopg 3.3 takes the statements behind the failed one for
+        prepared, though the server skipped them, and would ask for them by names that do not exist.
+        """
         if self.failure is not None:
             raise self.failure
         try:
             yield
         except (psycopg.Error, UnicodeEncodeError) as error:
             meaning = translated(error) if isinstance(error, psycopg.Error) else BadInput(_NO_TEXT)
-            if together or not isinstance(meaning, BadInput):
+            if pipeline:
+                _end(self._connection)
+            if pipeline or not isinstance(meaning, BadInput):
                 self.failure = meaning
             raise meaning from error
 
