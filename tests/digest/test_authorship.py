@@ -209,7 +209,7 @@ def test_any_text_keeps_its_length(lines: list[str]) -> None:
 
 
 def test_a_long_transcript_costs_linear_time() -> None:
-    """Ten times the lines cost about ten times the time."""
+    """Ten times the lines cost about ten times the time; a hundred times where each line looks at all others."""
 
     def seconds(lines: int) -> float:
         text = "Ana: I like tea\nBob: me too\n" * (lines // 2)
@@ -218,4 +218,4 @@ def test_a_long_transcript_costs_linear_time() -> None:
         return time.process_time() - start
 
     seconds(200)
-    assert seconds(20_000) < 18 * seconds(2_000) + 0.3
+    assert seconds(20_000) < 40 * seconds(2_000) + 0.3  # twice as much room as a machine with other work needs

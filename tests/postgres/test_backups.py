@@ -19,6 +19,7 @@ from holdfast import BackupReport, Memory, restore_backup, verify_backup
 from holdfast.errors import Conflict, StoreCorrupt, StoreError
 from holdfast.importers import backups
 from holdfast.store.postgres import backend as postgres_copying
+from holdfast.store.postgres.driver import connect
 from holdfast.store.queries import tables
 from holdfast.testing.fakes import HashEmbedder
 from tests.cli.conftest import Holdfast, holdfast  # noqa: F401  a fixture
@@ -126,6 +127,19 @@ def test_a_database_that_is_replaced_gives_its_own_ledger(admin: str, address: s
     assert heard(address) == ["Lovely.", "I have a dog named Rex.", "Nice!"]
     with Memory(address) as memory:
         assert memory.user("bo").status().state == "paused"
+
+
+def test_a_session_that_is_about_to_end_is_waited_for(admin: str, address: str, tmp_path: Path) -> None:
+    with Memory(address, embedder=None) as memory:
+        memory.conversation("c", user="ana").record("Hello.", "Hi.")
+        memory.backup(tmp_path / "monday.db")
+    other = connect(address)
+    ending = threading.Timer(0.5, other.close)
+    ending.start()
+    restore_backup(tmp_path / "monday.db", admin, replace=True)
+    ending.join()
+
+    assert heard(address) == ["Hello.", "Hi."]
 
 
 def test_a_database_that_is_in_use_is_not_replaced(

@@ -454,12 +454,14 @@ def _upkeep(driver: Driver, server: tuple[object, ...]) -> Iterator[Finding]:
 
 
 _SNAPSHOT = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL holdfast.across = 'on'"
+# A transaction sees one picture of the sessions unless it throws that away.
+_SEEN_ANEW = b"SELECT pg_stat_clear_snapshot()"
 _OTHERS = b"""
 SELECT count(*) FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'holdfast'
 """
 _OCCUPIED = "choose an empty one; `holdfast store restore --replace` empties it first"
-_GOING_S = 2.0
+_GOING_S = 5.0
 _LOCK_MS = 10_000
 _ONE_WRITER = b"BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL holdfast.across = 'on'"
 
@@ -528,6 +530,7 @@ def _emptied(connection: Connection, database: _Database, was: Mapping[str, str]
     """Lock the tables exclusively, check that they are as they were, and empty them; invisible until the commit."""
     others, until = 1, time.monotonic() + _GOING_S
     while others and time.monotonic() < until:  # a session that was closed a moment ago may still be counted
+        connection.execute(_SEEN_ANEW)
         others = connection.execute(_OTHERS).fetchall()[0][0]
         time.sleep(0.01 if others else 0)
     if others:
