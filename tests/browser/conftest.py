@@ -7,8 +7,10 @@ One Chromium a worker, one served memory a story, one signed-in context a role; 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,10 +80,21 @@ def contexts(chromium: Browser) -> dict[tuple[int, str, str], Visitor]:
     return {}
 
 
+@pytest.fixture(scope="session")
+def told_once(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """A file that holds the rich story, and the names in it."""
+    path = tmp_path_factory.mktemp("story") / "rich.db"
+    with opened(path=str(path)) as memory:
+        return path, rich(memory)
+
+
 @pytest.fixture
-def fresh(contexts: dict[tuple[int, str, str], Visitor]) -> Iterator[Site]:
-    """The rich story, told anew for one test."""
-    with opened() as memory, serve(memory, rich(memory)) as site:
+def fresh(
+    contexts: dict[tuple[int, str, str], Visitor], told_once: tuple[Path, dict[str, str]], tmp_path: Path
+) -> Iterator[Site]:
+    """The rich story, for one test to go on with."""
+    path = shutil.copyfile(told_once[0], tmp_path / "rich.db")
+    with opened(path=str(path)) as memory, serve(memory, told_once[1]) as site:
         yield site
         for name in [name for name in contexts if name[0] == site.number]:
             contexts.pop(name).context.close()

@@ -35,10 +35,10 @@ class Stubborn(HashEmbedder):
 
 
 @contextmanager
-def opened(llm: object = None) -> Iterator[Memory]:
+def opened(llm: object = None, path: str = ":memory:") -> Iterator[Memory]:
     """A memory whose clock stands at `NOW`, in which a job that fails is dead at once."""
     config = Config(job_attempts=1, job_backoff_ms=0, chunk_messages=10, users_may_set_prompts=True)
-    with Memory(llm=llm, embedder=Stubborn(), clock=FakeClock(NOW), config=config) as memory:  # type: ignore[arg-type]
+    with Memory(path, llm=llm, embedder=Stubborn(), clock=FakeClock(NOW), config=config) as memory:  # type: ignore[arg-type]
         yield memory
 
 
