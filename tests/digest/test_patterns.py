@@ -12,6 +12,7 @@ from holdfast.digest.grammar import languages, load_language
 from holdfast.digest.grounding import ground
 from holdfast.digest.rules import extract_facts, may_end_facts, may_state_facts
 from holdfast.reconcile.registry import registry
+from holdfast.text import plainly_lowered
 from holdfast.types import Candidate, Message
 
 OPEN = {"dietary", "medication", "favorite", "family", "budget", "appointment", "pets", "tech"}  # keyed by a word
@@ -76,7 +77,26 @@ def test_every_expression_compiles(code: str) -> None:
     rules = load_language(code)
     assert rules is not None
 
-    assert all(pattern.compiled for pattern in (*rules.patterns, *rules.answers))
+    assert all(list(pattern.fitting(None)) for pattern in (*rules.patterns, *rules.answers))
+
+
+@pytest.mark.parametrize("code", languages())
+def test_a_pattern_matches_no_text_without_the_words_that_it_is_said_to_need(code: str) -> None:
+    """What is left out before it is compiled would have found nothing: in the examples of all patterns."""
+    rules = load_language(code)
+    assert rules is not None
+    patterns = (*rules.patterns, *rules.answers)
+    said = [
+        str(word) for one in patterns for example in one.examples for word in example.values() if isinstance(word, str)
+    ]
+    texts = [(text, plainly_lowered(text)) for text in {*said, *(text.upper() for text in said)}]
+    forms = [(form, rules.expression(form.source, one.id).regex) for one in patterns for form in one.templates]
+    needing = [(form, regex) for form, regex in forms if form.needs]
+
+    assert len(needing) > len(forms) / 4
+    assert [
+        form.source for form, regex in needing for text, low in texts if not form.fits(low) and regex.search(text)
+    ] == []
 
 
 @pytest.mark.parametrize("code", languages())

@@ -30,7 +30,7 @@ from ..text import (
     spelled,
     words_of_macros,
 )
-from ..text.terms import fold_quotes
+from ..text.terms import LEXICON_WORD, WordList
 
 FALLBACK = "en"
 Span = tuple[int, int]
@@ -130,14 +130,18 @@ class Pattern:
         return re.compile(_spaces(self.question), re.IGNORECASE)
 
     @cached_property
-    def compiled(self) -> tuple[Expression, ...]:
-        """Each ``find``, compiled."""
-        return tuple(self.language.expression(find, self.id) for find in self.find)
+    def templates(self) -> tuple[ExpressionTemplate, ...]:
+        """Each ``find``, with the words that it needs."""
+        return tuple(ExpressionTemplate(find, self.language.needed(find)) for find in self.find)
 
-    @cached_property
-    def next_items(self) -> tuple[Expression, ...]:
-        """Each ``next``, compiled."""
-        return tuple(self.language.expression(find, self.id, inside=True) for find in self.next)
+    def fitting(self, lowered: str | None) -> Iterator[Expression]:
+        """Yield each ``find`` that may match a text, by `plainly_lowered`; to compile them all takes seconds."""
+        return (self.language.expression(one.source, self.id) for one in self.templates if one.fits(lowered))
+
+    @property
+    def next_items(self) -> Iterator[Expression]:
+        """Each ``next``."""
+        return (self.language.expression(find, self.id, inside=True) for find in self.next)
 
 
 class PatternLanguage:
@@ -166,6 +170,7 @@ class PatternLanguage:
             for word in words.split()
         }
         self.macros: Mapping[str, str] = table.get("macro", {})
+        self._compiled: dict[tuple[str, bool], Expression] = {}
         self.lexicons = {
             name: WordList(name, _borrowed(name, entries), spaced=self.spaced)
             for name, entries in table.get("lexicon", {}).items()
@@ -194,7 +199,7 @@ class PatternLanguage:
         if not self.spaced:
             return {trigger for trigger in self.triggers if trigger in lowered or trigger == ANY_DIGIT}
         found = set()
-        for word in WORD.findall(lowered):
+        for word in LEXICON_WORD.findall(lowered):
             found.add(word)
             if "'" in word or "-" in word:
                 found.update(re.split("['-]", word))
@@ -220,7 +225,25 @@ class PatternLanguage:
         return re.compile(rf"(?<![\w'])(?:(?:{'|'.join(words)})(?:m|ve|re|s)?(?!\w)|(?-i:[A-ZÀ-Þ]))", re.IGNORECASE)
 
     def expression(self, find: str, owner: str, *, inside: bool = False) -> Expression:
-        """Compile one ``find``, which begins with a word, or with *inside* where it is tried."""
+        """Return one ``find``, which begins with a word, or with *inside* where it is tried; compiled at its first use."""
+        if (find, inside) not in self._compiled:
+            self._compiled[find, inside] = self._expression(find, owner, inside)
+        return self._compiled[find, inside]
+
+    def needed(self, find: str) -> NeededWords:
+        """Return words without which a ``find`` matches no text."""
+        return needed_words(self._outline(find), self._words_of_macros)
+
+    @cached_property
+    def _words_of_macros(self) -> dict[str, NeededWords | None]:
+        return words_of_macros({name: self._outline(source) for name, source in self.macros.items()})
+
+    def _outline(self, source: str) -> str:
+        """Return a ``find`` as `needed_words` reads it: what a slot or a lexicon takes is not known."""
+        known = _WORDS_OF.sub("<v>", _spaces(source))
+        return _HOLE.sub(lambda hole: hole[0] if hole[1] in self.macros and hole[1].islower() else "<v>", known)
+
+    def _expression(self, find: str, owner: str, inside: bool) -> Expression:
         slots: list[PatternSlot] = []
 
         def fill(hole: re.Match[str]) -> str:
@@ -315,9 +338,6 @@ def languages() -> list[str]:
     return sorted(item.name[:2] for item in folder.iterdir() if re.fullmatch(r"[a-z]{2}\.toml", item.name))
 
 
-WORD = expression(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
-
-
 @dataclass(frozen=True, slots=True)
 class OpenSlot:
     """
@@ -354,55 +374,6 @@ class OpenSlot:
     heads: frozenset[str] = frozenset()
 
 
-class WordList:
-    """Words of one kind with their canonical spelling, e.g. ``veggie`` → ``vegetarian``."""
-
-    def __init__(self, name: str, entries: str, *, spaced: bool) -> None:
-        self.name = name
-        self.canonical: dict[str, str] = {}
-        for entry in re.split(r"[,\n]", entries):
-            words = [word.strip() for word in entry.split("|")]
-            for word in words:
-                if word:
-                    self.canonical.setdefault(_key(word), words[0])
-        self._spaced = spaced
-
-    @cached_property
-    def alternatives(self) -> str:
-        """The regular expression of all words, longest first."""
-        words = sorted(self.canonical, key=lambda word: (-len(word), word))
-        if self._spaced:
-            return rf"(?<!\w)(?:{'|'.join(map(_loose, words))})(?!\w)"
-        latin = "|".join(_loose(word) for word in words if word.isascii())  # these keep their edges
-        wide = "|".join(_loose(word) for word in words if not word.isascii())
-        return rf"(?:(?<![A-Za-z0-9])(?:{latin or '(?!)'})(?![A-Za-z])|{wide or '(?!)'})"
-
-    @cached_property
-    def one(self) -> re.Pattern[str]:
-        """The expression that finds one of the words."""
-        return re.compile(self.alternatives, re.IGNORECASE)
-
-    @cached_property
-    def triggers(self) -> frozenset[str]:
-        """One word of every phrase: the last that is not too short to be rare (``back`` of "a bad back")."""
-        if not self._spaced:
-            return frozenset(self.canonical)
-        found = set()
-        for phrase in self.canonical:
-            words = WORD.findall(phrase) or [phrase]
-            found.add(next((word for word in reversed(words) if len(word) > 3), max(words, key=len)))
-        return frozenset(found)
-
-    def lookup(self, words: str) -> str | None:
-        """Return the canonical spelling of *words*, or None."""
-        key = _key(words)
-        return (
-            self.canonical.get(key)
-            or self.canonical.get(key.replace("-", " "))
-            or self.canonical.get(key.replace(" ", "-"))
-        )
-
-
 def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
     def words(field_name: str) -> frozenset[str]:
         own, more, fewer = (frozenset(str(spec.get(field_name + end, "")).split()) for end in ("", "_too", "_not"))
@@ -428,15 +399,6 @@ def open_slot(name: str, spec: Mapping[str, Any]) -> OpenSlot:
         words("restricts"),
         words("heads"),
     )
-
-
-def _loose(word: str) -> str:
-    """Return the expression of a lexicon's word; hyphens and spaces may replace each other."""
-    return re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?")
-
-
-def _key(words: str) -> str:
-    return re.sub(r"\s+", " ", fold_quotes(words).lower().strip())
 
 
 # A new value of a few words, up to the next pause.

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ..scope import SELF
-from ..text import dataclass, expression
+from ..text import dataclass, expression, plainly_lowered
 from ..text.dates import TimeSpan, dated
 from ..text.render import in_the_text, in_their_words, in_third, well_formed
 from ..text.sentences import split_pieces, split_sentences
@@ -275,7 +275,7 @@ def _answer(
     piece = SentenceInMessage(rules, message, reply, start, lower_case)
     for pattern in rules.answers:
         if pattern.question_expression.search(question):
-            for form in pattern.compiled:
+            for form in pattern.fitting(plainly_lowered(reply)):
                 found = form.regex.match(reply)
                 match = fill_slots(piece, pattern, form, found) if found else None
                 if match and not reply[quote_end(match.found, match.values) :].strip(" .!,"):
@@ -327,9 +327,9 @@ def _search(rules: PatternLanguage, cue: str, text: str) -> bool:
 
 def _read_piece(piece: SentenceInMessage, people: Mentions) -> Iterator[Candidate]:
     patterns = piece.language.triggered(piece.text)
-    anchors = piece.language.anchors(piece.text) if patterns else []
+    anchors, lowered = piece.language.anchors(piece.text) if patterns else [], plainly_lowered(piece.text)
     for pattern in sorted(patterns, key=lambda pattern: not pattern.introduces):
-        for form in pattern.compiled:
+        for form in pattern.fitting(lowered):
             for found in form.matches(piece.text, anchors):
                 match = fill_slots(piece, pattern, form, found)
                 while match is not None:

@@ -25,7 +25,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import import_module, resources
 from typing import Any
 
@@ -584,3 +584,67 @@ def tools_asked_for(question: str) -> frozenset[str]:
     if _ASKS_MEANING.search(question):
         return frozenset()
     return frozenset[str]().union(*(kind.tools for kind in tool_kinds() if kind.asked.search(question)))
+
+
+# --- lexicons
+
+
+LEXICON_WORD = expression(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
+
+
+class WordList:
+    """Words of one kind with their canonical spelling, e.g. ``veggie`` → ``vegetarian``."""
+
+    def __init__(self, name: str, entries: str, *, spaced: bool) -> None:
+        self.name = name
+        self.canonical: dict[str, str] = {}
+        for entry in re.split(r"[,\n]", entries):
+            words = [word.strip() for word in entry.split("|")]
+            for word in words:
+                if word:
+                    self.canonical.setdefault(_key(word), words[0])
+        self._spaced = spaced
+
+    @cached_property
+    def alternatives(self) -> str:
+        """The regular expression of all words, longest first."""
+        words = sorted(self.canonical, key=lambda word: (-len(word), word))
+        if self._spaced:
+            return rf"(?<!\w)(?:{'|'.join(map(_loose, words))})(?!\w)"
+        latin = "|".join(_loose(word) for word in words if word.isascii())  # these keep their edges
+        wide = "|".join(_loose(word) for word in words if not word.isascii())
+        return rf"(?:(?<![A-Za-z0-9])(?:{latin or '(?!)'})(?![A-Za-z])|{wide or '(?!)'})"
+
+    @cached_property
+    def one(self) -> re.Pattern[str]:
+        """The expression that finds one of the words."""
+        return re.compile(self.alternatives, re.IGNORECASE)
+
+    @cached_property
+    def triggers(self) -> frozenset[str]:
+        """One word of every phrase: the last that is not too short to be rare (``back`` of "a bad back")."""
+        if not self._spaced:
+            return frozenset(self.canonical)
+        found = set()
+        for phrase in self.canonical:
+            words = LEXICON_WORD.findall(phrase) or [phrase]
+            found.add(next((word for word in reversed(words) if len(word) > 3), max(words, key=len)))
+        return frozenset(found)
+
+    def lookup(self, words: str) -> str | None:
+        """Return the canonical spelling of *words*, or None."""
+        key = _key(words)
+        return (
+            self.canonical.get(key)
+            or self.canonical.get(key.replace("-", " "))
+            or self.canonical.get(key.replace(" ", "-"))
+        )
+
+
+def _loose(word: str) -> str:
+    """Return the expression of a lexicon's word; hyphens and spaces may replace each other."""
+    return re.escape(word).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]?")
+
+
+def _key(words: str) -> str:
+    return re.sub(r"\s+", " ", fold_quotes(words).lower().strip())
