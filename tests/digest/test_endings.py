@@ -585,3 +585,45 @@ def test_of_several_appointments_the_one_that_is_named_or_the_newest_changes(sai
 
     assert re.search(held, after, re.IGNORECASE | re.DOTALL)
     assert not re.search(gone, after, re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("stated", "later", "gone"),
+    [
+        ("I have a gym membership.", "my gym membership's been cancelled", "membership"),
+        ("I have a dentist appointment on Thursday.", "the dentist appointment’s been cancelled", "dentist"),
+        ("I use Jira.", "Jira's been replaced by Linear.", "Jira"),
+        ("My landlord is Mr Novak.", "my landlord's now Mrs Klein", "Novak"),
+        ("My rent is 900 euros.", "my rent's been raised to 950 euros", "900"),
+    ],
+)
+def test_a_contracted_verb_behind_a_noun_ends_as_the_whole_one_does(stated: str, later: str, gone: str) -> None:
+    with Memory(":memory:", embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        for text in (stated, later):
+            chat.append(text)
+            memory.digest()
+
+        assert not [fact.text for fact in memory.user("ana").facts() if gone in fact.text]
+
+
+@pytest.mark.parametrize(
+    ("stated", "later"),
+    [
+        ("I have a dog.", "my neighbour's dog's been put down"),
+        ("I live in Porto.", "my brother's now in Lisbon"),
+        ("I work at Siemens.", "my wife's been let go from Siemens"),
+        ("I'm single.", "my sister's been married for years"),
+        ("I own a garden.", "the garden's not big"),
+    ],
+)
+def test_a_contracted_verb_of_another_ends_nothing(stated: str, later: str) -> None:
+    with Memory(":memory:", embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.append(stated)
+        memory.digest()
+        before = {fact.id for fact in memory.user("ana").facts()}
+        chat.append(later)
+        memory.digest()
+
+        assert before <= {fact.id for fact in memory.user("ana").facts()}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast import Memory
 from holdfast.clock import from_ms
 from holdfast.recall.query import (
     When,
@@ -284,3 +285,29 @@ def test_a_participant_is_meant_by_a_name_that_sounds_alike(name, meant):
 
 def test_of_two_participants_who_sound_alike_none_is_meant():
     assert participant_meant("Jonn", ("Jon", "John")) is None
+
+
+@pytest.mark.parametrize(
+    ("stated", "question", "found"),
+    [
+        ("I'm allergic to peanuts.", "can I eat satay?", True),
+        ("I'm lactose intolerant.", "would a milkshake be a bad idea for me?", True),
+        ("I'm vegan.", "recommend a restaurant for Friday", True),
+        ("I'm allergic to penicillin.", "can I take amoxicillin?", True),
+        ("I'm afraid of heights.", "should I go on the Ferris wheel?", True),
+        ("I'm allergic to peanuts.", "who invented pad thai?", False),
+        ("I'm allergic to peanuts.", "can I eat an apple?", False),
+        ("I'm vegan.", "can I park here?", False),
+        ("I'm allergic to penicillin.", "can I take a holiday in May?", False),
+        ("My wife is vegan.", "can I eat the quiche?", False),
+    ],
+)
+def test_what_a_dish_a_medicine_or_a_doing_holds_brings_up_who_must_mind_it(
+    stated: str, question: str, found: bool
+) -> None:
+    with Memory(":memory:", embedder=None) as memory:
+        memory.conversation("c", user="ana").append([stated, "I live in Lisbon.", "I play tennis on Fridays."])
+        memory.digest()
+        hits = memory.user("ana").search(question, kinds=("fact",), min_relevance=0.5)
+
+    assert bool(hits) == found

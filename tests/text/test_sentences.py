@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.sentences import describes_only_past, split_sentences
+from holdfast.text.sentences import describes_only_past, spell_out, split_sentences
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,38 @@ def test_words_that_tell_only_of_the_past_are_known_as_such(text: str) -> None:
 )
 def test_what_holds_now_and_biography_are_not_the_past(text: str) -> None:
     assert not describes_only_past(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "spelled"),
+    [
+        ("my membership's been cancelled", "my membership has been cancelled"),
+        ("Our landlord’s now Ada.", "Our landlord is now Ada."),
+        ("The tenants've left and the flat's not let.", "The tenants have left and the flat is not let."),
+        ("my phone's finally been mended", "my phone has finally been mended"),
+        ("my son's already moved out", "my son has already moved out"),
+        ("my firm's already tight budget", None),
+        ("her now-famous soup, my mum's now-famous soup", None),
+        ("my sister's not-so-new car", None),
+        ("it's been a while", None),
+        ("the dog's bowl", None),
+        ("no quotes at all", None),
+        ("she said 'been there'", None),
+    ],
+)
+def test_a_verb_behind_a_noun_is_spelled_out_and_an_owner_stays(text: str, spelled: str | None) -> None:
+    found = spell_out(text)
+
+    assert (found.text if found else None) == spelled
+
+
+def test_the_words_of_a_text_spelled_out_are_found_as_they_were_written() -> None:
+    text = "the tenants've left, the gym's been closed since May, and Max's now fine"
+    found = spell_out(text)
+
+    assert found is not None
+    for words in ("tenants", "left", "gym", "closed since May", "fine"):
+        start = found.text.index(words)
+        assert text[slice(*found.written(start, start + len(words)))] == words
+    start, end = found.text.index("gym has been"), found.text.index(" closed")
+    assert text[slice(*found.written(start, end))] == "gym's been"

@@ -28,6 +28,7 @@ from ..reports import DigestReport
 from ..scope import CHARACTER, SELF, Scope
 from ..store import ConversationRow, FactRow, ReadView, SubjectRow, WriteView, speaker_names
 from ..text import dataclass, expression, remembered
+from ..text.sentences import SpelledOut, spell_out
 from ..text.terms import likely_languages
 from ..types import Candidate, Detector, Evidence, Fact, FactChange, Job, Message
 from .queue import Dependencies, check_claim, scope_of
@@ -93,6 +94,12 @@ def _endings(
     other = partial(_names_other, ids=ids, subject=subject, language=language)
     over = find_recoveries(message, facts, subject, other, rules.FACT_SOURCE)
     return [*ends, *(one for one in over if one.text not in {end.text for end in ends})]
+
+
+def _as_written(candidate: Candidate, message: Message, spelled: SpelledOut) -> Candidate:
+    """Return a claim of a message that was read spelled out, with its quote as the user wrote it."""
+    start, end = spelled.written(candidate.start, candidate.start + len(candidate.quote))
+    return replace(candidate, start=start, quote=message.content[start:end])
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +236,10 @@ class FactReader:
         for message in seen.messages:
             if message.role == "user" and not self._left_to_model(message, earlier):
                 names = known_subjects(scope, seen.subjects, seen.named_by, said)
+                spelled = spell_out(message.content)
+                read = replace(message, content=spelled.text) if spelled is not None else message
                 found = rules.extract_facts(
-                    message,
+                    read,
                     subject=scope.subject or SELF,
                     others=names,
                     before=before,
@@ -247,9 +256,10 @@ class FactReader:
                 # What another sold or left is theirs, not the user's.
                 known = known_values(believed, scope.conversation or "") if speaker == SELF else []
                 ends = _endings(
-                    message, found, believed if speaker == SELF else [], known, names.ids, scope, config.language
+                    read, found, believed if speaker == SELF else [], known, names.ids, scope, config.language
                 )
                 found = [*_without_ended(found, ends), *ends]
+                found = [_as_written(candidate, message, spelled) for candidate in found] if spelled else found
                 found = [spoken_by(candidate, speaker) for candidate in found]
                 said += found
                 found = [candidate for candidate in found if not matches_blocked_topic(candidate, seen.never)]

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Collection, Container, Iterable, Sequence
+import tomllib
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from importlib import resources
 
 from ..clock import to_ms
+from ..scope import SELF
 from ..text import dataclass, expression, remembered
 from ..text.terms import language_of, query_terms, terms
 from ..types import Fact
@@ -478,6 +481,129 @@ def is_use_of(fact: Fact, tools: frozenset[str]) -> bool:
     used = _USES.match(fact.text) if fact.kind == "statement" else None
     said = fact.text[used.end() :].casefold() if used else ""
     return any(re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said) for tool in tools if tool in said)
+
+
+# What a question for food, a remedy or a doing has to mind: the tables of ``hazards.toml``.
+_FOR_WHOM = expression(
+    r"\b(?:i|i'm|i'd|i'll|i've|me|my|we|we're|we'll|us|our|let's|safe|ok|okay|fine|allowed|all right|alright|suitable|harmful|good idea"
+    r"|recommend|suggest|suggestions?|order|cook|bake|prepare|book|plan|how about|what about)\b",
+    re.IGNORECASE,
+)
+_WEIGHS = expression(
+    r"\b(?:can|could|may|might|should|shall|would|do|does|safe|ok|okay|fine|allowed|all right|alright|suitable|harmful|bad|good|want|wanna|wants|going|gonna"
+    r"|let's|try|order|ordering|eat|eating|drink|drinking|have|having|take|taking|cook|cooking|bake|baking|make|making|book|booking|recipe|ideas?|craving"
+    r"|thinking of|how about|what about|recommend|suggest|offered|invited|worth|tempted|planning|prescribed)\b",
+    re.IGNORECASE,
+)
+_NOT_WEIGHED = expression(
+    r"\b(?:histor(?:y|ical)|capital|invent(?:ed|or)|discover(?:ed|er)|originat\w*|translat\w+|meaning|means?|spell|pronounce|defin\w+|explain|difference between|poem"
+    r"|story|stories|joke|song|essay|blog|logo|calories|nutritional|price|stock|shares?|company|called|wikipedia|film|movie|novel|lyrics|css|html|python|javascript|docker"
+    r"|linux|code|file|script|function|server|database|spreadsheet|excel|powerpoint|slide|thesis|paint|wallpaper|marketing|startup|painting|photo|drawing|image|emoji)\b"
+    r"|\btell me about\b|\b(?:i|we) (?:had|ate|drank|made|cooked|went|was|were|saw|loved|used)\b",
+    re.IGNORECASE,
+)
+_MEAL = expression(
+    r"\b(?:what|where|which|recommend|suggest|suggestions?|ideas?|plan|find|book|any|need|give)\b[^.?!]{0,60}?\b(?:eat|cook(?! the books)|bake|restaurants?|recipes?|meals?|meal plan"
+    r"|menu|snacks?|takeaway|takeout|desserts?|dinner|lunch|breakfast|brunch|supper|barbecue|bbq|potluck|groceries|grocery|shopping list|dish(?:es)?|food|starter|picnic)\b"
+    r"|\bcook (?:me|us|for)\b",
+    re.IGNORECASE,
+)
+_REMEDY = expression(
+    r"\b(?:take|use|give me|recommend|suggest|help(?:s)?|something|anything|medicine|pill|tablet)\b[^.?!]{0,30}?\b(?:for|against|with|about)\b[^.?!]{0,30}?\b(?:headache|migraine|pain|throat|cold"
+    r"|flu|fever|cough|cramps?|infection|toothache|back|nausea|hay ?fever|allerg\w+|rash|insomnia|sleep|stomach|diarrhoea|diarrhea|heartburn|constipation|sinus\w*|hangover|ache)\b"
+    r"|\b(?:painkillers?|antibiotics?|over[- ]the[- ]counter)\b",
+    re.IGNORECASE,
+)
+_RESTRICTS = expression(
+    r"\b(?:allerg\w+|intoleran\w+|sensitive to|afraid|scared|fear|phobi\w+|\w+phobi\w+|terrified|\w*sick|can(?:not|'t)|(?:does|do) not|doesn't|don't|never|avoids?|hates|dislikes"
+    r"|vegan|vegetarian|pescatarian|pescetarian|plant-based|halal|kosher|keto|diet|diabet\w+|pregnan\w+|breastfeeding|coeliac|celiac|sober|recover\w+|injur\w+|pain|bad (?:back|knee|knees|shoulder))\b",
+    re.IGNORECASE,
+)
+_DIETS = expression(
+    r"\b(?:allerg\w+|intoleran\w+|vegan|vegetarian|pescatarian|pescetarian|plant-based|halal|kosher|coeliac|celiac|gluten|lactose|diabet\w+|keto\w*"
+    r"|(?:does not|doesn't|can't|cannot|never) (?:eat|drink|have|stand|tolerate)|avoids|diet)\b",
+    re.IGNORECASE,
+)
+_EVERYONE = expression(
+    r"\b(?:we|us|our|let's|family|kids|children|guests?|everyone|everybody|together|both)\b", re.IGNORECASE
+)
+_RESTRICTED = frozenset(("allergy", "dietary", "health", "medication"))
+_RESTRICTED_KEYS = frozenset(("does_not_eat", "avoids", "observes", "dislikes", "does_not_drink", "afraid_of"))
+_ITEM_WORD = expression(r"[^\W_](?:[\w'’.&-]*\w)?")
+_MOST_ITEM_WORDS = 4
+
+
+@cache
+def _hazards() -> tuple[Mapping[str, frozenset[str]], Mapping[str, re.Pattern[str]]]:
+    """Return the names of the hazards of each thing in ``hazards.toml``, and by name the words of facts about each hazard."""
+    data = tomllib.loads((resources.files(__package__) / "hazards.toml").read_text(encoding="utf-8"))["hazard"]
+    by_name = {one["name"]: one for one in data}
+
+    def things(one: Mapping[str, str]) -> set[str]:
+        own = {thing for word in one.get("asked", "").split(",") if (thing := _one_thing(word))}
+        return own.union(*(things(by_name[name.strip()]) for name in one.get("in", "").split(",") if name))
+
+    holding = dict[str, set[str]]()
+    for name, one in by_name.items():
+        for thing in things(one):
+            holding.setdefault(thing, set()).add(name)
+    words = {
+        name: "|".join(re.escape(word.strip()) for word in one["facts"].split(",")) for name, one in by_name.items()
+    }
+    facts = {
+        name: re.compile(rf"(?<![\w-])(?:{any_of})(?:s|es)?(?![\w-])", re.IGNORECASE) for name, any_of in words.items()
+    }
+    return {thing: frozenset(names) for thing, names in holding.items()}, facts
+
+
+def _one_thing(words: str) -> str:
+    """Return a name in lower case and the singular: "gummy bear" of "Gummy bears"."""
+    name = words.strip().lower().replace("\u2019", "'")
+    name = f"{name[:-3]}y" if name.endswith("ies") and len(name) > 5 else name
+    return name[:-1] if name.endswith("s") and not name.endswith(("ss", "us", "is")) and len(name) > 3 else name
+
+
+class Hazards:
+    """What a question has to mind of the beliefs about health and diet that share no word with it."""
+
+    def __init__(self, question: str) -> None:
+        """Look for food, medicines and doings in *question*, where it asks whether they are for the user."""
+        self.everyone, self.said = _EVERYONE.search(question) is not None, frozenset(terms(question, "en"))
+        self.relative = _RELATIVE.search(question) is not None
+        self.words: tuple[re.Pattern[str], ...] = ()
+        weighed = _WEIGHS.search(question) and _FOR_WHOM.search(question) and not _NOT_WEIGHED.search(question)
+        self.meal = weighed is not None and bool(weighed and _MEAL.search(question))
+        self.remedy = weighed is not None and bool(weighed and _REMEDY.search(question))
+        if weighed:
+            things, facts = _hazards()
+            said = _ITEM_WORD.findall(question.lower())
+            spans = (said[at : at + size] for size in range(1, _MOST_ITEM_WORDS + 1) for at in range(len(said)))
+            names = {name for span in spans for name in things.get(_one_thing(" ".join(span)), ())}
+            self.words = tuple(facts[name] for name in sorted(names))
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to mind."""
+        return bool(self.words or self.meal or self.remedy)
+
+    def minded(self, facts: Sequence[Fact], names: Mapping[str, Collection[str]], own: Sequence[Fact]) -> list[Fact]:
+        """Return what to mind of those whom the question names, of everyone where it asks for all, or else of the user."""
+        named = {one for one, words in names.items() if one != SELF and not self.said.isdisjoint(words)}
+        if self.everyone or named or self.relative:
+            own = [fact for fact in facts if self.everyone or fact.subject in named]
+        return [fact for fact in own if self and self._touches(fact)]
+
+    def _touches(self, fact: Fact) -> bool:
+        """Whether a fact says that something in the question may be nothing for the one that it is about."""
+        text = f"{fact.key.replace('_', ' ')} {fact.value} {fact.text}"
+        if fact.category not in _RESTRICTED and fact.key not in _RESTRICTED_KEYS and not _RESTRICTS.search(text):
+            return False
+        if fact.text.startswith("Their ") and not self.everyone:
+            return False
+        if self.meal and (fact.category in ("allergy", "dietary") or _DIETS.search(text)):
+            return True
+        if self.remedy and fact.category in ("allergy", "medication"):
+            return True
+        return any(words.search(text) for words in self.words)
 
 
 # Who is asked about in words that name nobody, and what asks of whoever asks.

@@ -122,6 +122,48 @@ def _add(spans: list[SentenceSpan], text: str, start: int, end: int) -> None:
         spans.append(SentenceSpan(start, end))
 
 
+# "The membership's been cancelled", "my landlord's now Ada": a noun with its verb, which no owner can be.
+_CONTRACTED = expression(
+    r"(?<![\w'’])(?!(?:it|that|this|he|she|there|here|who|what|where|how|why|when|let)['’])[^\W\d_][\w-]*+"
+    r"(?P<word>['’](?:s(?= (?:been|now|no longer|not|currently|(?:already|finally|officially|since|just|also) (?:been|now|\d|gone|got|become|moved|left|died|quit|started|stopped|finished))(?![\w-]))|[vr]e(?= )))"
+    r"(?= (?P<has>(?:(?:now|already|finally|officially|since|just|also) )*"
+    r"(?:been|gone|got|become|begun|moved|left|died|quit|passed|started|stopped|finished|retired|turned|had|lost|taken|switched|given) )?)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SpelledOut:
+    """A text in which "the dentist's been" reads "the dentist has been"; `written` returns the characters of the original."""
+
+    text: str
+    words: tuple[tuple[int, int, int], ...]  # where each word begins, how long it is, and how long it was written
+
+    def written(self, start: int, end: int) -> tuple[int, int]:
+        """Return the first and last character, as they were written, of some of this text."""
+        return self._written(start), self._written(end)
+
+    def _written(self, place: int) -> int:
+        more = 0
+        for start, length, shorter in self.words:
+            if place > start:
+                more += min(place - start, length) - min(place - start, shorter)
+        return place - more
+
+
+def spell_out(text: str) -> SpelledOut | None:
+    """Return *text* with "has been" and "is now" for "'s been" and "'s now" behind nouns; ``None`` where there is none."""
+    words: list[tuple[int, int, int]] = []
+    spelled, end = "", 0
+    for found in _CONTRACTED.finditer(text) if "'" in text or "’" in text else ():
+        start, letters = found.start("word"), found["word"][1:].lower()
+        verb = {"ve": " have", "re": " are"}.get(letters, " has" if found["has"] else " is")
+        spelled += text[end:start]
+        words.append((len(spelled), len(verb), found.end("word") - start))
+        spelled, end = spelled + verb, found.end("word")
+    return SpelledOut(spelled + text[end:], tuple(words)) if words else None
+
+
 # A sentence that begins like this tells what held once; what it is about may come first, in up to four words.
 _ABOUT = r"(?:[^\W\d_][\w'’-]*\s+){0,4}?"
 _ONCE = "".join(
