@@ -922,8 +922,8 @@ class AsyncUser:
         """
         Return the story of a subject: the dated summary across all conversations about it; without lines before there is one.
 
-        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), made again when one of them
-        changes, and what rests on something erased goes with it.  New conversations begin with it.
+        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), and again when one of them changes.  What
+        it does not tell yet follows, told by the rules.  What rests on something erased goes with it.  New conversations begin with it.
 
         Args:
             subject: the subject by its id, name or alias; that of this user object when none is given, and the user when that has none.

@@ -419,7 +419,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class StorySource:
-    """A summary that a line of a story rests on: its id, its conversation, and its range of messages."""
+    """A summary that a line of a story rests on: its id (empty where no summary covers the messages yet), its conversation, and its range of messages."""
 
     summary: str
     conversation: str

@@ -23,6 +23,7 @@ from .jobs.model_client import (
     prompt_version,
     version_in_use,
 )
+from .jobs.summaries import story_with_news
 from .jobs.usage import usage_of_user
 from .privacy.corrections import Versions, check_version, checked_review, fact_input, find_fact
 from .privacy.export import events_after, events_before
@@ -272,16 +273,16 @@ class User:
         """
         Return the story of a subject: the dated summary across all conversations about it; without lines before there is one.
 
-        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), made again when one of them
-        changes, and what rests on something erased goes with it.  New conversations begin with it.
+        It is made in the background once three conversations have summaries (`Config.rollup_summaries`), and again when one of them changes.  What
+        it does not tell yet follows, told by the rules.  What rests on something erased goes with it.  New conversations begin with it.
 
         Args:
             subject: the subject by its id, name or alias; that of this user object when none is given, and the user when that has none.
         """
         named = self._named if subject is None else self._named.about(subject_id(checked_name("subject", subject)))
         scope = self._engine.subjects.resolve(named) if named.subject not in (None, SELF) else named.about(SELF)
-        about = scope.subject or SELF
-        return next(iter(self._engine.uses.read("story", scope, lambda view: view.stories())), Story("", about))
+        look = partial(story_with_news, config=self._engine.config)
+        return self._engine.uses.read("story", scope, look) or Story("", scope.subject or SELF)
 
     def rejected(self, *, limit: int = 100, waiting: bool = False) -> list[Rejected]:
         """Return what was read but rejected, newest first, each with its reason; *waiting*: what the user is asked about instead."""

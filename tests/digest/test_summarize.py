@@ -341,7 +341,7 @@ def test_no_sentence_was_never_said(messages: list[Message]) -> None:
     said = [letters(text) for content in plain for text in (content, re.sub(r"</?[A-Za-z][^<>]*>", "", content))]
     if draft.text in {load_salience_words(language).labels["nothing"] for language in LANGUAGES}:
         return
-    told = [part for _, text in sentences_of(draft) for part in re.split(r"(?<=[.!?…。！？؟:;])\s+|\s*…\s*", text)]
+    told = [part for _, text in sentences_of(draft) for part in re.split(r"(?<=[.!?…。！？؟:;])[”]?\s+|\s*…\s*", text)]
     told += [
         part for each in (*draft.concerns, *(a.split(": ", 1)[1] for a in draft.actions)) for part in each.split("…")
     ]

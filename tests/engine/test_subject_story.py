@@ -461,3 +461,97 @@ def test_what_is_asked_at_each_visit_takes_no_room_in_any_language(
 
     assert [said for said in news if said not in told] == []
     assert asked not in told
+
+
+TALK = [
+    "How long should a walk be at her age?",
+    "We went out by the river again.",
+    "The postman came while I was cooking.",
+    "Is the dry food fine for the summer?",
+    "My neighbor asked about her, too.",
+    "It rained for most of the day here.",
+    "I was at work until the evening.",
+    "She lay in the hall as always.",
+]
+
+
+def rest_of_a_talk(memory: Memory, clock: FakeClock, said: str, *, subject: str | None, before: int = 12) -> None:
+    """Talk long enough for a summary, and then say what is too little for one of its own."""
+    chat = memory.conversation("today", user="elena", subject=subject)
+    for day in range(before):
+        chat.record(
+            f"{TALK[day % 4]} {TALK[(day * 3 + 1) % 4 + 4]}",
+            "Good, keep the evening walk, and note how she reacts at the door when the postman comes by in the morning. "
+            "Let her rest afterwards, and weigh the food for now.",
+        )
+        clock.advance(minutes=2)
+    memory.digest()
+    chat.record(said, "Oh!")
+
+
+@pytest.mark.parametrize(
+    ("before", "ended"),
+    [(0, False), (0, True), (12, False)],
+    ids=["a talk that goes on", "a talk", "the rest of a long one"],
+)
+@pytest.mark.parametrize("subject", ["luna", None])
+def test_a_reader_of_the_story_sees_what_no_summary_covers_yet(
+    memory: Memory, clock: FakeClock, subject: str | None, before: int, ended: bool
+) -> None:
+    for number in range(3):
+        chat = memory.conversation(f"v{number}", user="elena", subject=subject)
+        chat.record(f"At visit {number} Luna {SUBJECTS['luna'][number]}.", "I see.")
+        chat.end()
+        clock.advance(days=3)
+    memory.digest()
+    rest_of_a_talk(memory, clock, "Luna broke a tooth on the garden fence.", subject=subject, before=before)
+    if ended:
+        memory.conversation("today", user="elena", subject=subject).end()
+    memory.digest()
+
+    told = memory.user("elena").story(subject)
+    newest = told.lines[-1]
+    assert "broke a tooth" in newest.text
+    assert newest.sources[-1].conversation == "today"
+    assert newest.sources[-1].end_seq == 2 * before + 2
+    assert newest.dated.startswith("[2026-01-14] ")
+    assert [line for line in told.lines if "broke a tooth" in line.text] == [newest]
+    for days in (8, 60) if not before else ():  # a silence that ends the talk
+        clock.advance(days=days)
+        memory.digest()
+        assert memory.user("elena").story(subject).text.count("broke a tooth") == 1
+    assert memory.doctor().ok
+
+
+def test_the_news_of_a_story_are_bounded_erased_and_of_its_subject_alone(memory: Memory, clock: FakeClock) -> None:
+    thirty(memory, clock)
+    before = story(memory, "luna")
+    chats = [memory.conversation(f"open {number}", user="elena", subject="luna") for number in range(30)]
+    for number, chat in enumerate(chats):
+        chat.record(f"Luna chewed the rope number {number} and looked at the gate for an hour.", "I see.")
+        clock.advance(minutes=5)
+    memory.conversation("thanks", user="elena", subject="luna").record("Thanks, bye!", "Bye!")
+    memory.conversation("max", user="elena", subject="max").record("Max bit the mailman.", "Oh!")
+    memory.conversation("own", user="elena", subject="luna", own_facts=True).record("Luna is a lion here.", "Roar!")
+
+    told = story(memory, "luna")
+    assert (told.version, told.id) == (before.version, before.id)
+    assert [line for line in told.lines if not line.sources[0].conversation.startswith("open")] == list(before.lines)
+    assert "rope number 29" in told.text
+    assert count_tokens(told.text) <= 600
+    assert all(other not in told.text for other in ("mailman", "bye", "lion"))
+
+    chats[-1].forget(1)
+    assert "rope number 29" not in story(memory, "luna").text
+    for chat in chats:
+        chat.clear()
+    assert "rope" not in story(memory, "luna").text
+
+
+def test_news_alone_make_no_story(memory: Memory, clock: FakeClock) -> None:
+    for number in range(2):
+        visit(memory, clock, "luna", number)
+    memory.digest()
+    memory.conversation("third", user="elena", subject="luna").record("Luna broke a tooth.", "Oh!")
+
+    assert story(memory, "luna").lines == ()

@@ -136,3 +136,46 @@ def test_without_the_setting_a_translated_value_is_refused_with_the_fix():
 def test_a_language_is_given_by_its_code():
     with pytest.raises(ConfigError, match="it must be one of"):
         Config(fact_language="Spanish")
+
+
+def episodes_of(said: str, bullet: str) -> list[str]:
+    answer = f"SUMMARY: -\nTHEMES: -\nCONCERNS: -\nACTIONS: -\nEPISODES:\n- {bullet} [1]\nFACTS:\nNONE"
+    model = ScriptedModel(otherwise=lambda request: answer if request.layer == "combined" else "NONE")
+    with Memory(embedder=None, llm=model) as memory:
+        chat = memory.conversation("c", user="mina", bot="rin")
+        chat.record(said, "Hm.")
+        chat.end()
+        memory.digest()
+        return [fact.text for fact in chat.episodes()]
+
+
+@pytest.mark.parametrize(
+    ("said", "bullet", "kept"),
+    [
+        # says no more than the fact that was read
+        ("저는 매운 음식을 좋아해요.", "사용자는 매운 음식을 좋아함", False),
+        ("등산을 좋아합니다.", "사용자가 등산을 정말 좋아한다고 함", False),
+        ("辛い食べ物が好きです。", "ユーザーは辛い食べ物が好き", False),
+        ("Ich mag scharfes Essen.", "Der Nutzer mag scharfes Essen", False),
+        ("Me gusta la comida picante.", "Al usuario le gusta la comida picante", False),
+        # says more
+        ("등산을 좋아합니다.", "사용자는 주말 등산을 좋아함", True),
+        ("저는 매운 음식을 좋아해요.", "사용자는 매운 음식을 잘 먹는다고 함", True),
+        ("떡볶이를 좋아해요. 메코 식당에서 처음 먹었어요.", "사용자는 메코 식당에서 떡볶이를 처음 먹음", True),
+        # gives the character what the user said of himself
+        ("I love tteokbokki.", "The character loves tteokbokki", False),
+        ("My favorite city is Porto.", "Character's favorite city is Porto", False),
+        ("저는 고양이를 무서워해요.", "캐릭터는 고양이를 무서워함", False),
+        ("登山が好きです。", "キャラクターは登山が好き", False),
+        ("Ich habe Angst vor Spinnen.", "Der Charakter hat Angst vor Spinnen", False),
+        # what the user said of the character, and of both
+        ("You are afraid of cats, Rin!", "The character is afraid of cats", True),
+        ("I promised you a trip to Jeju.", "The character was promised a trip to Jeju", True),
+        ("We met at Meko Restaurant.", "The character met the user at Meko Restaurant", True),
+        ("I gave the assistant a silver ring.", "The assistant got a silver ring", True),
+        ("너는 고양이를 무서워해.", "캐릭터는 고양이를 무서워함", True),
+        ("린은 고양이를 무서워해.", "캐릭터는 고양이를 무서워함", True),
+    ],
+)
+def test_a_bullet_is_kept_where_it_says_something_and_of_whom_it_was_said(said: str, bullet: str, kept: bool) -> None:
+    assert episodes_of(said, bullet) == [bullet] * kept

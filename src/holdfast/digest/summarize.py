@@ -715,6 +715,11 @@ def summarize_rest(messages: Sequence[Message]) -> list[Summary]:
     if all(is_courtesy(message.content) for message in said):
         return []
     made = _summary(1, said[0].seq, said[-1].seq, summarize_chunk(said))
+    stated = (message for message in said if message.role == "user" and message.content.rstrip()[-1:] not in "?？؟")
+    news = [message for message in stated if not is_courtesy(message.content)][-1:]
+    told = " ".join(summarize_chunk(news).text.split("\n")) if news and len(said) > 2 else ""
+    if (newest := _SPEAKER.sub("", _STAMP.sub("", told), count=1)) and newest not in made.text:
+        made = replace(made, text=f"{made.text}\n{told}")  # how it is now
     return [replace(made, id="", conversation=said[0].conversation, first_at=said[0].at, last_at=said[-1].at)]
 
 

@@ -52,6 +52,7 @@ from .queue import Dependencies, FenceLost, check_claim, order_range, range_of, 
 
 WINDOW_MESSAGES = 200
 MOST_TOLD = 300  # summaries that a story is made from, the newest
+MOST_UNTOLD = 100  # conversations, the newest, whose messages without a summary follow a story
 MOST_EARLIER, OPEN_EARLIER, MOST_OPEN = 24, 5, 40  # summaries, conversations without one, and messages of each
 NAMED_BY, NAMED_WITHIN = 3, 20  # newest conversations, and first messages of each, that may show the user's name
 MOST_RESTS = 512  # conversations whose ends are kept summarized
@@ -420,6 +421,42 @@ def talks_about(view: ReadView, deps: Dependencies) -> Talks:
     )
 
 
+def story_with_news(view: ReadView, config: Config) -> Story | None:
+    """
+    Return the story of the view's subject with lines for what it does not tell yet, in the order of time; ``None`` before there is one.
+
+    Such lines are made by the rules as they are read: of summaries that came since, and of messages that no summary covers, whose
+    source has no id of a summary.
+    """
+    here = view.at(view.scope.subject, "")
+    story = next(iter(here.stories()), None)
+    if story is None:
+        return None
+    upto = _told_upto(story.lines)
+    subject, user, rests = here.scope.subject or SELF, view.user(), RestSummaries()
+    apart = view.conversations_apart() | {(subject, BY_HAND_CONVERSATION)}
+    news = [one for one in here.newest_summaries(limit=MOST_TOLD) if one.end_seq > upto[one.conversation]]
+    for row in here.newest_conversations(limit=MOST_UNTOLD):
+        if row.next_seq > row.chunk_start and not row.own_facts:
+            news += rests.of(here, row, user, config.detectors)
+    talks: dict[tuple[str, bool], list[Summary]] = {}  # the end of a talk has a line of its own
+    for summary in sorted(news, key=_start):
+        if (subject, summary.conversation) not in apart:
+            talks.setdefault((summary.conversation, not summary.id), []).append(summary)
+    believed = [without_changed(view.at(subject, name), talk) for (name, _), talk in talks.items()]
+    in_time = sorted((talk for talk in believed if talk), key=lambda talk: _newest_first(talk[-1]), reverse=True)
+    lines = [*story.lines, *tell_story(in_time, config.story_tokens)]
+    return replace(story, lines=tuple(sorted(lines, key=lambda line: to_ms(line.last_at) if line.last_at else 0)))
+
+
+def _told_upto(lines: Sequence[StoryLine]) -> Counter[str]:
+    """Return the last message of each conversation that the lines of a story cover."""
+    upto = Counter[str]()
+    for one in (source for line in lines for source in line.sources):
+        upto[one.conversation] = max(upto[one.conversation], one.end_seq)
+    return upto
+
+
 def order_story(view: WriteView, subject: str, now_ms: int, at_ms: int = 0) -> None:
     """
     Order that the story of a subject is made again, at a time when its conversation is over.
@@ -536,7 +573,7 @@ def earlier_summaries(
     found = [
         one
         for one in view.newest_summaries(limit=MOST_EARLIER)
-        if (subject, one.conversation) not in apart and one.end_seq > upto.get(one.conversation, 0)
+        if (subject, one.conversation) not in apart and one.end_seq > upto[one.conversation]
     ]
     for row in others:
         beside = own is not None and row.last_at > own.created_at
@@ -607,19 +644,18 @@ class RestSummaries:
             self._kept.clear()
 
 
-def _story_of_others(view: ReadView) -> tuple[list[Summary], dict[str, int]]:
+def _story_of_others(view: ReadView) -> tuple[list[Summary], Counter[str]]:
     """
     Return the lines of the subject's story as summaries, and the last message of each conversation that it covers.
 
     Lines that rest on the view's own conversation alone are left out: it shows itself.
     """
-    found, upto = list[Summary](), dict[str, int]()
+    found, upto = list[Summary](), Counter[str]()
     for story in view.stories():
         for number, line in enumerate(line_ for line_ in without_changed_lines(view, story.lines)):
             if all(one.conversation == view.scope.conversation for one in line.sources):
                 continue
-            for one in line.sources:
-                upto[one.conversation] = max(upto.get(one.conversation, 0), one.end_seq)
+            upto |= _told_upto([line])
             found.append(story_line_summary(story, number, line))
     return found, upto
 

@@ -11,7 +11,7 @@ from ..embed.protocol import Embedder, Thresholds, dequantize
 from ..scope import SELF
 from ..store import OF_USER, Derivation, FactOwner, FactRow, Partition, ReadView, Side, WriteView
 from ..text import NDArray, dataclass, expression, np
-from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, FactChange, FactKind
+from ..types import ACCEPTED, BY_HAND_SOURCE, DISMISSED, WAITING, Candidate, Fact, FactChange, FactKind
 from .archive import index_fact, unindex_fact
 from .compare import asserts_plainly, name_thing, preferred, repeats_all, thing_stems
 from .decide import (
@@ -384,7 +384,25 @@ def _only_repeats_facts(view: WriteView, believed: _LiveFacts, claim: Claim) -> 
     names = [fact.value for fact in rows if (fact.category, fact.key) == ("identity", "name") and fact.subject == SELF]
     people = [name for row in everywhere.subjects() for name in (row.subject, row.name or "")]
     told = [f"{fact.subject} {fact.category} {fact.key} {fact.value} {fact.text}".replace("_", " ") for fact in here]
+    if not statement and any(_says_liking(claim.candidate.text, fact) for fact in here):
+        return True
     return bool(here) and repeats_all(claim.candidate.text, [*told, *names, *people])
+
+
+# "The user likes …", where words are not compared one by one: particles and endings stick to them.
+_LIKING = expression(
+    r"^(?:사용자|유저|이용자)(?:는|은|가|이)? (?:(?:정말|아주|매우|무척|진짜) )?(?P<ko>.+?)(?:을|를|은|는|이|가) (?:(?:정말|아주|매우|무척|진짜) )?(?:좋아|선호|즐겨? ?)(?:함|한다|한다고 함|한다고 말함|합니다|먹음|김)$"
+    r"|^(?:ユーザー?|利用者)[はが](?P<ja>.+?)(?:が(?:とても|大)?好き(?:だ|である|です|だと言った)?|を好む)$"
+    r"|^(?:der|die) nutzer(?:in)? (?:mag|liebt) (?:sehr )?(?P<de>.+)$"
+    r"|^(?:al usuario|a la usuaria) le (?:gustan?|encantan?)(?: mucho)? (?:(?:el|la|los|las) )?(?P<es>.+)$"
+)
+
+
+def _says_liking(text: str, fact: Fact) -> bool:
+    """Whether a sentence says no more than that the user likes what *fact* says that he likes."""
+    said = _LIKING.search(normalize_value(text).rstrip("。"))
+    liked = next(filter(None, said.groups()), "") if said else ""
+    return (fact.subject, fact.key) == (SELF, "likes") and bool(liked) and normalize_value(fact.value) == liked.strip()
 
 
 def _is_episode(believed: _LiveFacts, candidate: Candidate) -> bool:

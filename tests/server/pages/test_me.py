@@ -214,7 +214,10 @@ def tell_of_luna(memory, name="Lindau"):
 
 
 def test_the_story_of_a_subject_is_shown_and_goes_with_what_it_rests_on(me, memory):
-    assert '<section id="story" aria-labelledby="story-title" data-live="summary. erased" hidden>' in me.get("/me").text
+    assert (
+        '<section id="story" aria-labelledby="story-title" data-live="message. summary. erased" hidden>'
+        in me.get("/me").text
+    )
 
     tell_of_luna(memory)
     page = me.get("/me").text

@@ -316,6 +316,31 @@ def _by_another(text: str, told: str) -> bool:
     return mine is not None and bool(re.search(r"\b(?:the )?user\b|\bthem\b", act["rest"]))
 
 
+OF_USER = "about-someone-else: the words are about the user, and the claim is about the character"
+# A bullet about the character; and words that its user said of himself alone, the last two without a pronoun.
+_CHARACTER = expression(
+    r"^\W*(?:(?:the )?(?:character|assistant|chatbot|ai|bot)\b|(?:캐릭터|어시스턴트|챗봇)(?:는|은|가|이) |(?:キャラ(?:クター)?|アシスタント)[はが]"
+    r"|(?:der charakter|die figur|der assistent|die assistentin)\b|(?:al|el) (?:personaje|asistente)\b|(?:le personnage|l['’]assistante?)\b)",
+    re.IGNORECASE,
+)
+_OF_SELF = expression(
+    r"\b(?:i|i['’](?:m|ve|d|ll)|my|ich|mein\w*|mich|mir|yo|me|mi|mis|soy|tengo|je|j['’]|mon|ma|mes)\b|저는|나는|난 |제가|내가|저의|私[はがの]|[僕俺][はがの]"
+    r"|^[^는은]*[을를] (?:\S+ )?(?:좋아|싫어|무서워)(?:해|해요|합니다)[.!]*$|^[^はも]*が(?:大)?(?:好き|嫌い|怖い)(?:です|だ)?[。!！]*$",
+    re.IGNORECASE,
+)
+_OF_BOTH = expression(
+    r"\b(?:you\w*|we|us|our|together|du|dich|dir|dein\w*|wir|uns\w*|zusammen|t[uú]|te|ti|tus?|usted\w*|nosotr[oa]s|nos|nuestr\w+|contigo|juntos|vous|votre|nous|notre|ensemble)\b"
+    r"|\b(?:assistant|character|chatbot|bot|assistent\w*|figur|charakter|personaje|asistente|personnage)\b|캐릭터|キャラ"
+    r"|너|넌|네가|니가|당신|자기|우리|함께|같이|君|あなた|きみ|お前|私たち|僕たち|一緒",
+    re.IGNORECASE,
+)
+
+
+def _by_user(text: str, told: str) -> bool:
+    """Whether a bullet gives the character what the user said of himself: "the character loves jazz" of "I love jazz"."""
+    return bool(_CHARACTER.match(text) and _OF_SELF.search(told) and not _OF_BOTH.search(told))
+
+
 def _days(words: str, at: datetime, code: str) -> set[int]:
     """Return the days that *words* name, whichever way from the day of the message they are meant."""
     found = [span for ahead in (False, True) for span in find_times(words, at, code, ahead=ahead)]
@@ -339,6 +364,8 @@ def _misreads(candidate: Candidate, message: Message, told: str) -> str:
     clause = max(own, key=lambda one: len(mine & set(terms(one, code))), default="")
     if _by_another(text, clause):
         return OF_OTHERS
+    if _by_user(text, clause):
+        return OF_USER
     if _UNDONE.search(clause) and not _TO_COME.search(text):
         return SUPPOSED.format(modality="hypothetical")
     if message.at is not None and message.at.tzinfo is not None and not _STAMP.search(text):
