@@ -55,6 +55,7 @@ _SOMEBODY = expression(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGN
 _PAID = frozenset({"finance", "work", "budget", "project"})
 HAVE_PARTS = frozenset(("tech", "technical", "project", "possession", "account"))
 _SHORT_SUBJECT = expression(r"(?:he|she|they|it)\b", re.IGNORECASE)
+_OF_TALK = frozenset(("communication", "pronouns"))  # "you can switch back to English", "I use they/them"
 _BORN = expression(r"birth|born")
 
 _DIGITS = expression(r"\d+")
@@ -492,6 +493,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         plain, start, end, asks = plain[aside[0] : aside[1]], start - aside[0], end - aside[0], True
     verdict = judge(rules, plain, start, end, lead=False, asked=asks)
     flaw: str = verdict.modality if verdict is not None and verdict.modality != "asserted" else ""
+    flaw = "" if flaw and _is_answered(cues(rules), plain[start:end], candidate) else flaw
     planned = candidate.kind == "attribute" and candidate.category in OF_WISHES and hangs_on_luck(rules, plain)
     if flaw == "hypothetical" and (planned or only_intends(rules, plain[:start])):
         flaw = ""
@@ -514,7 +516,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     lasts = candidate.kind == "attribute" and candidate.category not in OF_WISHES
     if not flaw and lasts and _says("doubts", plain[:start], rules.code):
         flaw = "hypothetical"
-    if flaw or candidate.subject != SELF or _is_left(candidate) or _is_of_talk(candidate):
+    if flaw or candidate.subject != SELF or _is_left(candidate) or _OF_TALK & {candidate.category, candidate.key}:
         return flaw
     cue = cues(rules)
     said = (plain[start:end], fold_quotes(candidate.quote))  # "im coeliac", behind another's fact
@@ -546,11 +548,6 @@ def _only_grammatical(
         return True
     things = () if _USER.match(candidate.text) else cue["of_things"].finditer(sentence)
     return any(one.start() <= place < one.end() + 40 for one in things)
-
-
-def _is_of_talk(candidate: Candidate) -> bool:
-    """Whether a claim says how the user wants to be talked to: "you can switch back to English", "I use they/them"."""
-    return candidate.category == "communication" or candidate.key == "pronouns"
 
 
 def _is_left(candidate: Candidate) -> bool:
@@ -590,6 +587,13 @@ def _is_in_passing(rules: PatternLanguage, sentence: str, place: int, *, asked: 
         return False  # "she wants to move for her new job"
     person = "person" in cue and words and cue["person"].fullmatch(words[-1])
     return not person or sentence[place].isupper()
+
+
+def _is_answered(cue: Mapping[str, re.Pattern[str]], said: str, candidate: Candidate) -> bool:
+    """Whether the quote goes on with what the writer says to it: "he says we should move, but I won't"."""
+    rest = fold_quotes(candidate.quote).partition(said)[2]
+    turn = cue["resets"].search(rest) if "resets" in cue and candidate.kind != "attribute" else None
+    return bool(turn and "writer" in cue and cue["writer"].search(rest, turn.end()))
 
 
 def _is_wish(rules: PatternLanguage, sentence: str, start: int, end: int, candidate: Candidate) -> bool:
