@@ -1,10 +1,9 @@
 """
 The second look at what a model claims: do the user's own words say it?
 
-Rules that know the language judge the clause that holds the claim's words: whether it supposes, reports, asks, only wants or is about
-someone else, whether the words come from another speaker or a quotation, and whether each number was said.  They refuse what
-they can name and nothing else: a relative clause asks nothing, what a request mentions in passing is stated, and a short reply takes
-the words of the question that it answers.  Pure.
+Rules judge the clause that holds the claim's words: whether it supposes, reports, asks, only wants or is about someone else, whether
+the words come from another speaker or a quotation, and whether each number was said.  They refuse what they can name and nothing
+else: what a request mentions in passing is stated, and a short reply takes the words of the question that it answers.  Pure.
 """
 
 from __future__ import annotations
@@ -231,7 +230,8 @@ def _from_others(
         said -= frozenset[str]().union(*map(terms_of, _STAMP.findall(candidate.value)))
     said -= {term for term in said if (clock := _CLOCK.fullmatch(term)) and int(clock[1]) in stated}
     said -= {term for term in said if _runs_in(term, message.content, candidate.value or candidate.text)}
-    if not said or (candidate.category == "dietary" and _says("names_diet", candidate.quote, FALLBACK)):
+    quoted = masked(message.content)[candidate.start : candidate.start + len(candidate.quote)]  # "I eat fish now"
+    if not said or (candidate.category == "dietary" and BLANK not in quoted and _says("names_diet", quoted, FALLBACK)):
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
     words = said | claimed_terms(candidate)
