@@ -219,3 +219,29 @@ def test_a_long_transcript_costs_linear_time() -> None:
 
     seconds(200)
     assert seconds(20_000) < 40 * seconds(2_000) + 0.3  # twice as much room as a machine with other work needs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'here is what he answered:\n"From: J. de Groot\nPlease note that I have moved to Schiedam.\nRent will be 640."',
+        "From: J. de Groot\nI have moved to Schiedam.",
+        "His mail:\n„Hallo,\nI have moved to Schiedam.\nGruß“",
+    ],
+)
+def test_a_mail_between_marks_or_of_one_initial_teaches_nothing(text: str) -> None:
+    assert "moved to Schiedam" not in masked(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'I need:\n"milk"\n"eggs"\nI have moved to Schiedam',
+        'the "new\nplace" is great, I have moved to Schiedam',
+        'my 5" pipe\nand my 6" pipe\nI have moved to Schiedam',
+        'I said "no"\nand I have moved to Schiedam\nhe said "ok"',
+        'She said "hi"\nI have moved to Schiedam. Call me "Bo"',
+    ],
+)
+def test_words_between_two_quotations_are_the_writers_own(text: str) -> None:
+    assert "moved to Schiedam" in masked(text)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.dates import dated, find_times
+from holdfast.text.dates import dated, end_said, find_times
 
 AT = datetime(2024, 5, 15, 12, 30, tzinfo=UTC)  # a Wednesday
 
@@ -161,3 +161,54 @@ def test_how_long_something_takes_is_not_since_when(text: str, relations: list[s
 )
 def test_words_that_count_from_today_get_their_date(text: str, language: str, expected: str) -> None:
     assert dated(text, datetime(2026, 3, 20, 22, tzinfo=UTC), language) == expected
+
+
+SAID = datetime(2026, 3, 15, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("until Friday 2026-03-20 for a chest infection", "2026-03-21"),
+        ("hurt ankle, no running for 6 weeks (until about 2026-04-26)", "2026-04-27"),
+        ("on leave (until about end of September 2026)", "2026-10-01"),
+        ("physio says no running for 6 weeks", "2026-04-27"),
+        ("I'm working from Lviv for three weeks, from tomorrow", "2026-04-06"),
+        ("I have to rest for 2 weeks", "2026-03-30"),
+        ("nights this month, four on three off", "2026-04-01"),
+        ("I'm staying with my sister this month", "2026-04-01"),
+        ("No sugar until the wedding (2026-09-05).", "2026-09-06"),
+        ("off school until Monday", "2026-03-17"),
+        ("I've been vegan for ten years", ""),
+        ("I haven't eaten meat for 3 weeks", ""),
+        ("no cigarettes for 3 months now", ""),
+        ("lived in Oslo for 6 months", ""),
+        ("Works Monday until Friday", ""),
+        ("sleeps until noon", ""),
+        ("can't start until May", ""),
+        ("Started yoga this month", ""),
+        ("is starting a new job this month", ""),
+        ("stays with dad for two weeks every summer", ""),
+        ("Needs the report by Friday", ""),
+        ("closed until further notice", ""),
+    ],
+)
+def test_a_state_ends_where_its_words_say_so(text: str, expected: str) -> None:
+    end = end_said(text, SAID)
+
+    assert ("" if end is None else datetime.fromtimestamp(end / 1000, UTC).date().isoformat()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0.3 ml a day for 10 days", True),
+        ("for five days only", True),
+        ("took it for a week", False),
+        ("has been on it for 3 months", False),
+        ("75 mg for 2 weeks, then 150 mg", False),
+        ("500 mg every day", False),
+    ],
+)
+def test_a_medicine_is_taken_as_long_as_it_was_prescribed(text: str, expected: bool) -> None:
+    assert (end_said(text, SAID, prescribed=True) is not None) is expected

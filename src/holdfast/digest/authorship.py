@@ -118,6 +118,8 @@ _LINK = expression(r"(?:https?://|www\.)\S+")
 _DOUBLE = expression(
     r"(?<![A-Za-z0-9])(?:''|[\"“„«‹「『])((?:[^\"“”„«»‹›「」『』']|'(?!')){1,6000})(?:''|[\"”“»›」』])(?![A-Za-z0-9])"
 )
+# Marks that open one line and close another hold a pasted text, whatever its lines look like.
+_BLOCK_IN_MARKS = expression(r"^[ \t]*[\"“„«](?=[^\"“”„«»\n]{1,600}\n)[^\"“”„«»]{1,6000}[\"”“»][ \t]*$", re.MULTILINE)
 _SINGLE = expression(r"(?<![\w'])'(?! )([^'\n]{1,600}(?:'\w[^'\n]{0,300}){0,12})'(?!\w)")
 # A direction of two words or more beside another one, or of a named person, makes a played line; "*sighs*" does not.
 _STAGE = expression(
@@ -190,6 +192,11 @@ def _quotations(text: str) -> Iterator[Span]:
         for found in kind.finditer(text):
             if not _is_name(found) and not _own_quotation(text, found.start()):
                 yield found.span()
+
+
+def _blocks_in_marks(text: str) -> Iterator[Span]:
+    """Find quotations of several lines, before their lines are read as a mail or a table."""
+    return (found.span() for found in _BLOCK_IN_MARKS.finditer(text) if not _own_quotation(text, found.start()))
 
 
 def _is_name(found: re.Match[str]) -> bool:
@@ -745,6 +752,7 @@ _SEARCHES: tuple[tuple[str, Callable[[str], Iterable[Span]]], ...] = (
     (QUOTE, _each(_RENDERED)),
     (QUOTE, _each(_QUOTED_LINE)),
     (LINK, _each(_LINK)),
+    (QUOTE, _blocks_in_marks),
     (MARKUP, _tags),
     (STAGE, _stage),
     (MAIL, _mails),

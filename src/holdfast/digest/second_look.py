@@ -1,10 +1,9 @@
 """
 The second look at what a model claims: do the user's own words say it?
 
-Rules that know the language judge the clause that holds the claim's words: whether it supposes, reports, asks, only wants or is about
-someone else, whether the words come from another speaker or a quotation, and whether each number was said.  They refuse what
-they can name and nothing else: a relative clause asks nothing, what a request mentions in passing is stated, and a short reply takes
-the words of the question that it answers.  Pure.
+Rules judge the clause that holds the claim's words: whether it supposes, reports, asks, only wants or is about someone else, whether
+the words come from another speaker or a quotation, and whether each number was said.  They refuse what they can name and nothing
+else: what a request mentions in passing is stated, and a short reply takes the words of the question that it answers.  Pure.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from .authorship import BLANK, masked
 from .clauses import clause_reader, hangs_on_luck, judge, only_intends
 from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language, opposites
 from .slots import numbers_said, stated_numbers
+from .speakers import question_of
 
 SUPPOSED = "not-asserted: by the words around them the words are {modality}"
 WANTED = "not-asserted: the words say what is wanted or planned, and the claim says that it is so"
@@ -52,7 +52,9 @@ _THING = expression(
 
 _SOMEBODY = expression(r"\W*(?:they|ellos|ils|elles|eles|loro|他们)\b", re.IGNORECASE)  # whoever arranges such things
 _PAID = frozenset({"finance", "work", "budget", "project"})
+HAVE_PARTS = frozenset(("tech", "technical", "project", "possession", "account"))
 _SHORT_SUBJECT = expression(r"(?:he|she|they|it)\b", re.IGNORECASE)
+_OF_TALK = frozenset(("communication", "pronouns"))  # "you can switch back to English", "I use they/them"
 _BORN = expression(r"birth|born")
 
 _DIGITS = expression(r"\d+")
@@ -123,7 +125,9 @@ def verify_claim(
     found = find_flaws(candidate, message, code)
     stated = _answers_wish(candidate, message) or _asks_for_oneself(candidate, message, found)
     stated = stated or (OTHER in found and _names_old_value(candidate, message, known))
-    stated = stated or (set(found) == {"reported"} and _is_ruled(candidate, message, window, known))
+    ruled = set(found) == {"reported"} and _is_ruled(candidate, message, window, known)
+    short = candidate.subject == SELF and _says("elliptic", candidate.quote, FALLBACK)  # "a vegan menu, because I am"
+    stated = stated or ruled or short or _tells_of_oneself(candidate, message, found)
     if found and all(found) and not stated:
         return OF_OTHERS if OTHER in found else WANTED if WISH in found else SUPPOSED.format(modality=found[0])
     if candidate.op == "retract" and _names_known(candidate, known):
@@ -148,6 +152,18 @@ def _is_ruled(candidate: Candidate, message: Message, window: Sequence[Message],
     said = " | ".join(one.content for one in (*window, message) if one.role == "user")
     introduced = rf"{who}(?: is|,)? \(?{name}\b|\b{name},? \(?(?:my|our|the) (?:\w+ )?{who}"
     return any(cue["authority"].search(one) for one in facts) or re.search(introduced, said, re.I) is not None
+
+
+def _tells_of_oneself(candidate: Candidate, message: Message, found: Sequence[str]) -> bool:
+    """Whether another reports of themselves, which is how one knows of them: "She says the end of March"."""
+    if set(found) != {"reported"} or candidate.subject == SELF or not (rules := patterns_for(message.content, None)):
+        return False
+    cue, quote = cues(rules), fold_quotes(candidate.quote)
+    told = cue["reported"].search(quote) if "name_ahead" in cue else None
+    if told is None or cue["other"].search(quote, told.end()) or cue["name_ahead"].search(quote, told.end()):
+        return False
+    who = " ".join(told[0].casefold().split()[:-1])
+    return _SHORT_SUBJECT.fullmatch(who) is not None or who.removeprefix("my ") == candidate.subject.replace("-", " ")
 
 
 def _names_old_value(candidate: Candidate, message: Message, known: Iterable[Fact]) -> bool:
@@ -214,7 +230,8 @@ def _from_others(
         said -= frozenset[str]().union(*map(terms_of, _STAMP.findall(candidate.value)))
     said -= {term for term in said if (clock := _CLOCK.fullmatch(term)) and int(clock[1]) in stated}
     said -= {term for term in said if _runs_in(term, message.content, candidate.value or candidate.text)}
-    if not said:
+    quoted = masked(message.content)[candidate.start : candidate.start + len(candidate.quote)]  # "I eat fish now"
+    if not said or (candidate.category == "dietary" and BLANK not in quoted and _says("names_diet", quoted, FALLBACK)):
         return False
     shown = frozenset[str]().union(*(terms_of(m.content) for m in (*window, message, *([before] if before else []))))
     words = said | claimed_terms(candidate)
@@ -261,10 +278,13 @@ def _root(term: str) -> str:
 
 
 def _asked_before(candidate: Candidate, message: Message, code: str | None) -> frozenset[str]:
-    """Return the words of the user's own question right before the quote: "Any books on Italian? I'm learning it"."""
+    """Return the words of the user's own question right before the quote, or of what a short reply denies: "Tom isn't"."""
     rules = patterns_for(message.content, code)
     earlier = [one for at, one in _own_sentences(message.content, rules) if at + len(one) <= candidate.start][-1:]
-    return terms_of(earlier[0]) if earlier and earlier[0].rstrip().endswith(("?", "？")) else frozenset()
+    asked = bool(earlier) and earlier[0].rstrip().endswith(("?", "？"))
+    return (
+        terms_of(earlier[0]) if asked or (earlier and _says("short_reply", candidate.quote, FALLBACK)) else frozenset()
+    )
 
 
 def _lent_terms(
@@ -281,14 +301,6 @@ def _lent_terms(
     number = bool(stated_numbers(message))
     accepted = denied or here or number or is_affirmation(message.content, asked, code)
     return terms_of(asked) if accepted else frozenset()
-
-
-def question_of(before: Message | None) -> str:
-    """Return the question with which another speaker's message ends; empty when there is none."""
-    if before is None or before.role == "user":
-        return ""
-    last = [span.of(before.content) for span in split_sentences(before.content[-400:])][-1:]
-    return last[0] if last and last[0].rstrip("\"')*_ ").endswith(("?", "？")) else ""
 
 
 def _invents_number(
@@ -376,9 +388,8 @@ def find_flaws(candidate: Candidate, message: Message, code: str | None = None) 
     quoted = [(at, one) for at, one in _own_sentences(message.content, rules) if at < end and at + len(one) > start]
     holding = [(at, one) for at, one in quoted if claimed & terms_of(one)]
     if holding:
-        return [_flaw(one, candidate, claimed, rules, end - at) for at, one in holding]
-    spans = [(one, max(0, start - at), min(len(one), end - at)) for at, one in quoted]
-    return [_flaw_at(one, candidate, span, rules, span[1]) for one, *span in spans]
+        return [_flaw(one, candidate, claimed, rules) for at, one in holding]
+    return [_flaw_at(one, candidate, (max(0, start - at), min(len(one), end - at)), rules) for at, one in quoted]
 
 
 def own_terms(
@@ -401,7 +412,7 @@ def own_terms(
             continue
         rules = patterns_for(message.content, code)
         for _, one in _own_sentences(message.content, rules):
-            if said & terms_of(one) and (not rules or _flaw(one, candidate, said, rules, len(one)) in sound):
+            if said & terms_of(one) and (not rules or _flaw(one, candidate, said, rules) in sound):
                 own |= terms_of(one)
     return own
 
@@ -435,12 +446,12 @@ def _own_sentences(text: str, rules: PatternLanguage | None) -> tuple[tuple[int,
     return tuple((at, one) for at, one in spans if one.strip(f"{BLANK} \n\t"))
 
 
-def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: PatternLanguage, quoted_to: int) -> str:
+def _flaw(sentence: str, candidate: Candidate, claimed: frozenset[str], rules: PatternLanguage) -> str:
     """Return the flaw of all places with words of the claim; empty when one of them is sound."""
     first = ""
     places = [*_claim_places(sentence, claimed), *_key_places(sentence, candidate, rules)]
     for place in places:
-        flaw = _flaw_at(sentence, candidate, place, rules, quoted_to)
+        flaw = _flaw_at(sentence, candidate, place, rules)
         if not flaw:
             return ""
         first = first or flaw
@@ -473,8 +484,8 @@ def _key_places(sentence: str, candidate: Candidate, rules: PatternLanguage) -> 
                 yield word.span()
 
 
-def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: PatternLanguage, quoted_to: int) -> str:
-    """Return what is wrong with a claim whose words are at *place*, of a quote that ends at *quoted_to*."""
+def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: PatternLanguage) -> str:
+    """Return what is wrong with a claim whose words are at *place*."""
     plain, (start, end) = fold_quotes(sentence), place
     asks = candidate.category == "account"
     aside = _aside(rules, plain, start)
@@ -482,8 +493,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
         plain, start, end, asks = plain[aside[0] : aside[1]], start - aside[0], end - aside[0], True
     verdict = judge(rules, plain, start, end, lead=False, asked=asks)
     flaw: str = verdict.modality if verdict is not None and verdict.modality != "asserted" else ""
-    if flaw and _is_answered(rules, plain[end:quoted_to], candidate):
-        flaw = ""
+    flaw = "" if flaw and _is_answered(cues(rules), plain[start:end], candidate) else flaw
     planned = candidate.kind == "attribute" and candidate.category in OF_WISHES and hangs_on_luck(rules, plain)
     if flaw == "hypothetical" and (planned or only_intends(rules, plain[:start])):
         flaw = ""
@@ -506,11 +516,11 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     lasts = candidate.kind == "attribute" and candidate.category not in OF_WISHES
     if not flaw and lasts and _says("doubts", plain[:start], rules.code):
         flaw = "hypothetical"
-    if flaw or candidate.subject != SELF or _is_left(candidate) or _is_of_talk(candidate):
+    if flaw or candidate.subject != SELF or _is_left(candidate) or _OF_TALK & {candidate.category, candidate.key}:
         return flaw
     cue = cues(rules)
-    quoted = plain[start:end]  # "im coeliac", behind another's fact
-    mine = "writer" in cue and cue["writer"].match(quoted) and not cue.get("other", cue["writer"]).search(quoted)
+    said = (plain[start:end], fold_quotes(candidate.quote))  # "im coeliac", behind another's fact
+    mine = "writer" in cue and any(cue["writer"].match(one) and not cue.get("other", _BORN).search(one) for one in said)
     subject = _subject_before(cue, plain.replace("\n", " "), start or end) if "other" in cue and not mine else ""
     if subject and ":" in plain[plain.find(subject) + len(subject) : start] and candidate.category in OF_THE_USER:
         return ""  # "my two kids have birthdays: Ivy …" lists whom it is about
@@ -521,8 +531,7 @@ def _flaw_at(sentence: str, candidate: Candidate, place: Sequence[int], rules: P
     of_writer = cue.get("of_the_writer", _WHERE_WRITER)
     if of_writer.search(plain[:start]) or _WHERE_WRITER.match(plain, end):
         return ""  # "St Mary's is where I teach"
-    inferred = not claimed_terms(candidate) & terms_of(sentence)
-    return "" if inferred and _is_thing(subject, rules) else OTHER  # "fish is back on the table" tells of a diet
+    return OTHER
 
 
 def _only_grammatical(
@@ -539,11 +548,6 @@ def _only_grammatical(
         return True
     things = () if _USER.match(candidate.text) else cue["of_things"].finditer(sentence)
     return any(one.start() <= place < one.end() + 40 for one in things)
-
-
-def _is_of_talk(candidate: Candidate) -> bool:
-    """Whether a claim says how the user wants to be talked to: "you can switch back to English", "I use they/them"."""
-    return candidate.category == "communication" or candidate.key == "pronouns"
 
 
 def _is_left(candidate: Candidate) -> bool:
@@ -573,6 +577,10 @@ def _is_in_passing(rules: PatternLanguage, sentence: str, place: int, *, asked: 
     gap = sentence[found.end() : place]
     words = re.findall(r"[\w'-]+", gap)
     before = re.findall(r"[\w']+", sentence[: found.start()])[-1:] if asked else []  # "is my brother Sam …?"
+    named = (
+        cue["named_behind"].match(sentence, found.end()) if "named_behind" in cue else None
+    )  # "my landlord, Mr de Groot"
+    gap = gap if named is None or place >= named.end() else gap.replace(",", "", 1)
     if len(words) > _MAX_IN_PASSING or _BREAKS.search(gap) or any(map(verb.fullmatch, [*words, *before])):
         return False
     if ("writer" in cue and cue["writer"].search(gap)) or (not asked and {*words[:1]} & _TO_COME):
@@ -581,9 +589,9 @@ def _is_in_passing(rules: PatternLanguage, sentence: str, place: int, *, asked: 
     return not person or sentence[place].isupper()
 
 
-def _is_answered(rules: PatternLanguage, rest: str, candidate: Candidate) -> bool:
+def _is_answered(cue: Mapping[str, re.Pattern[str]], said: str, candidate: Candidate) -> bool:
     """Whether the quote goes on with what the writer says to it: "he says we should move, but I won't"."""
-    cue = cues(rules)
+    rest = fold_quotes(candidate.quote).partition(said)[2]
     turn = cue["resets"].search(rest) if "resets" in cue and candidate.kind != "attribute" else None
     return bool(turn and "writer" in cue and cue["writer"].search(rest, turn.end()))
 
@@ -633,20 +641,11 @@ def _subject_before(cue: Mapping[str, re.Pattern[str]], sentence: str, place: in
     if nearest is None and not writer.search(sentence):
         after = other.search(sentence)  # "in Lisbon lives my boss"
         apart = cue["delimiter"] if "delimiter" in cue else _BREAKS
-        nearest = after if after and not apart.search(sentence, place, after.start()) else None
+        nearest = after if after and not apart.search(sentence, place, after.start() + 1) else None
     if nearest is None or any(found.start() >= nearest.start() for found in writer.finditer(sentence, 0, place)):
         return ""
     whom = sentence[: nearest.start()].split()[-1:]  # "my dad who has"
     return " ".join([*whom, nearest[0]]) if nearest[0][:3].casefold() == "who" else nearest[0]
-
-
-def _is_thing(subject: str, rules: PatternLanguage) -> bool:
-    """Whether a subject with its verb is a bare kind of thing, which has no name: "fish works", "boats are"."""
-    words = subject.casefold().split()
-    if len(words) == 2 and words[0].endswith("s") and words[1] in ("are", "were"):
-        return True
-    known = (rules.lexicons.get(name) for name in ("allergen", "ownable", "drug", "sport", "activity"))
-    return len(words) == 2 and any(one is not None and one.lookup(words[0]) is not None for one in known)
 
 
 def _last(found: Iterator[re.Match[str]]) -> re.Match[str] | None:
@@ -673,7 +672,8 @@ def _fits(subject: str, candidate: Candidate, cue: Mapping[str, re.Pattern[str]]
     if cue["person"].search(subject):  # "the party was lovely, twelve kids came"; "my mentor is called Freyja"
         return bool(named & (claimed_terms(candidate) | terms_of(candidate.key)))
     about = terms_of(f"{candidate.category} {candidate.key}") | claimed_terms(candidate)
-    return bool(named & about)  # "the budget is …", "Porto is home now"
+    part = candidate.kind == "attribute" and candidate.category in HAVE_PARTS and _found("part", words[0], FALLBACK)
+    return bool(named & about or part)  # "the budget is …", "Porto is home now"
 
 
 @remembered(1024)

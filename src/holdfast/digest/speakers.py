@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 from ..text import expression, remembered
 from ..text.languages import STOP
+from ..text.sentences import split_sentences
+from ..types import Message
 
 BLANK = "\x00"
 Span = tuple[int, int]
@@ -327,3 +329,11 @@ def _end_of_turn(lines: list[TextLine], at: int, turn: _Turn, following: int | N
             break
         end = number
     return end
+
+
+def question_of(before: Message | None) -> str:
+    """Return the question with which another speaker's message ends; empty when there is none."""
+    if before is None or before.role == "user":
+        return ""
+    last = [span.of(before.content) for span in split_sentences(before.content[-400:])][-1:]
+    return last[0] if last and last[0].rstrip("\"')*_ ").endswith(("?", "？")) else ""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from ..clock import DAY_MS, from_ms, to_ms
+from ..clock import from_ms, to_ms
 from ..scope import SELF
 from ..store import FactRow
 from ..text import dataclass, expression
@@ -194,10 +194,10 @@ _LISTS = expression(r"[,;/&]|\b(?:and|or|y|e|o|und|oder|et|ou)\b", re.IGNORECASE
 
 def with_end(claim: Claim, registry: Registry) -> Claim:
     """Return a claim of what passes with an end: the one that was said, else that of its category or key."""
-    candidate, days = claim.candidate, registry.days_held(claim.candidate)
-    if days is None or candidate.valid_to_ms is not None:
+    candidate = claim.candidate
+    until = candidate.valid_to_ms or registry.end_of(candidate, claim.evidence.quote, claim.said_at_ms)
+    if until == candidate.valid_to_ms:
         return claim
-    until = claim.said_at_ms + round(days * DAY_MS)
     return replace(claim, candidate=replace(candidate, valid_to_ms=until))
 
 

@@ -17,16 +17,21 @@ from functools import cache, lru_cache
 from importlib import resources
 from typing import Any
 
+from ..clock import DAY_MS, from_ms
 from ..config import did_you_mean
 from ..errors import ConfigError
 from ..text import dataclass, expression
-from ..text.dates import date_words
-from ..text.terms import terms
+from ..text.dates import date_words, end_said
+from ..text.terms import language_of, terms
 from ..types import BY_HAND_SOURCE, Candidate, Cardinality
 
 CARDINALITIES: tuple[Cardinality, ...] = ("exclusive", "single", "multi")
 TYPES = ("text", "name", "number", "money", "date", "bool", "dose")
 TRANSIENT_DAYS = 14
+# What no "until" of its words ends: it lasts, lies ahead, or has a time of its own.
+_ENDLESS = frozenset(
+    "plan appointment trip goal life project history identity family allergy pets contact event budget episode".split()
+)
 """For so many days a passing fact holds whose end was not said, where its category declares nothing else."""
 
 MOST_LISTED = 6  # keys of one category that a reader is shown
@@ -174,8 +179,19 @@ class Registry:
         """Whether the values of an address are doses: an amount and a schedule, either of which may change alone."""
         return self._type(category, key) == "dose"
 
-    def days_held(self, candidate: Candidate) -> float | None:
-        """Return for how many days a claim holds when its end was not said; None for what holds until it changes."""
+    def end_of(self, candidate: Candidate, quote: str, said_at_ms: int) -> int | None:
+        """Return when a claim stops holding, by its words, else as its category or key tells; None for what holds until it changes."""
+        if candidate.op == "assert" and candidate.lifetime != "permanent" and candidate.category not in _ENDLESS:
+            prescribed = candidate.category == "medication"
+            for words in dict.fromkeys((candidate.value, candidate.text, quote)):
+                end = end_said(words, from_ms(said_at_ms), language_of(words), prescribed=prescribed) if words else None
+                if end is not None:
+                    return end
+        days = self._days_held(candidate)
+        return None if days is None else said_at_ms + round(days * DAY_MS)
+
+    def _days_held(self, candidate: Candidate) -> float | None:
+        """Return for how many days a claim holds when its end was not said."""
         known = self.categories.get(candidate.category)
         if candidate.lifetime == "transient":
             return known.transient_days if known else TRANSIENT_DAYS

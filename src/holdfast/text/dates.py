@@ -180,6 +180,92 @@ def dated(text: str, at: datetime | None, language: str, *, told: str = "") -> s
     return "".join([*out, text[done:]])
 
 
+def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool = False) -> int | None:
+    """
+    Return the end, in milliseconds, of what *text* says: "until Friday", "physio says no running for 6 weeks", "on nights this month".
+
+    Lengths and running months are read in English alone.  ``None`` where no end is named, where it is past or within the day, or where something
+    begins then.
+
+    Args:
+        text: what was written of a state.
+        at: when, with a time zone.
+        language: ISO 639-1.
+        prescribed: a length is how long to go on, as with a medicine, not how long it has been.
+    """
+    if language == "en":
+        if _BEGINS_THEN.search(text):
+            return None
+        text = _ABOUT.sub(r"\1 ", text)
+    spans = find_times(text, at, language, ahead=True)
+    ends = [span.to_ms for span in spans if span.relation == "until" and span.grain not in ("minute", "hour")]
+    if language == "en":
+        ends = ends if _UNTIL.search(text) else []  # "by Friday" ends nothing
+        ends += [span.to_ms for found in _UNTIL_DATE.finditer(text) for span in _written_out(found[1], at, None)]
+        ends += [
+            span.to_ms
+            for span in find_times(text, at)
+            if span.words.casefold().startswith("this ") and _RUNS_NOW.search(text)
+        ]
+        ends += [end for found in _LENGTH_AHEAD.finditer(text) if (end := _end_of(found, text, at, prescribed))]
+    return max((end for end in ends if end > to_ms(at)), default=None)
+
+
+_COUNTED = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "couple of": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "ten": 10,
+    "twelve": 12,
+}
+_DAYS_IN = {"day": 1, "week": 7, "fortnight": 14, "month": 30}
+_UNTIL_DATE = expression(r"\b(?:until|till)\b[^.,;]{0,40}?(\d{4}-\d\d-\d\d)", re.IGNORECASE)
+_UNTIL = expression(r"\b(?:until|till?|through)\b", re.IGNORECASE)
+_ABOUT = expression(r"\b(until|till) (?:about |around |roughly |at least )?(?:the )?(?:end of )?(?=\w)", re.IGNORECASE)
+# Until then something has not begun, or a range of days: "won't start until May", "Monday until Friday".
+_BEGINS_THEN = expression(
+    r"(?:n['’]t|\bnot|\bnever) (?:\w+ ){0,2}(?:start|begin|open|arrive|know|get|come|return|see|hear|finish|happen|leave|move|be (?:back|ready|done|there))\w*\b[^.,;]{0,40}\b(?:until|till)\b"
+    r"|\b(?:mon|tues?|wed(?:nes)?|thurs?|fri|satur|sun)(?:day)?s? (?:until|till)\b",
+    re.IGNORECASE,
+)
+_RUNS_NOW = expression(
+    r"\b(?:is|are|am|i['’]?m|we['’]re|he['’]s|she['’]s) (?:on|off|at|with|staying|living|working|home|away|back|sleeping)\b|^(?:stays|works|lives|sleeps|working|staying|living|nights|days|on|off)\b"
+    r"|\((?:only )?this \w+\)",
+    re.IGNORECASE,
+)
+_LENGTH_AHEAD = expression(
+    r"\bfor (?:the next |another |only |just )?(\d{1,2}|couple of|[a-z]+) (day|week|fortnight|month)s?\b(?!,? (?:now|already|so far|straight|every|each|a (?:month|year)|per|at a time|running|in a row|(?:and )?then|after))",
+    re.IGNORECASE,
+)
+_AHEAD = expression(
+    r"\b(?:doctor|doc|gp|physio|vet|nurse|dentist|surgeon|specialist|must|mustn['’]?t|can['’]?t|cannot|not allowed|(?:need|needs|have|has) to|off (?:work|school|sport|sports|games|training)|signed off"
+    r"|on (?:\w+ )?leave|away|staying|stays|working from|works from|for the next|another|from (?:today|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
+    re.IGNORECASE,
+)
+_LASTED = expression(
+    r"\b(?:been|(?:have|has|had)(?! to\b)|ha(?:ve|s|d)n['’]?t|(?:i|we|they)['’](?:ve|d)|was|were|did|didn['’]?t|used to|past|ago|since|lived|worked|stayed|travell?ed|studied|dated|played|suffered|waited|tried|used|visited"
+    r"|lasted|met|went|took|spent)\b",
+    re.IGNORECASE,
+)
+
+
+def _end_of(found: re.Match[str], text: str, at: datetime, prescribed: bool) -> int | None:
+    """Return when a length that lies ahead is over, its last day included; ``None`` for one that has passed."""
+    count = int(found[1]) if found[1].isdigit() else _COUNTED.get(found[1].casefold(), 0)
+    clause = re.split(r"[.;!?]", text[: found.end()])[-1]
+    if not count or _LASTED.search(clause) or not (prescribed or _AHEAD.search(clause)):
+        return None
+    return to_ms(midnight(at) + timedelta(days=count * _DAYS_IN[found[2].casefold()] + 1))
+
+
 def _date_of_span(span: TimeSpan, at: datetime) -> str:
     first = datetime.fromtimestamp(span.from_ms / 1000, at.tzinfo)
     if span.grain in ("year", "month"):

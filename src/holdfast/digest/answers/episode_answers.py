@@ -38,9 +38,9 @@ from ..second_look import (
     is_hedged,
     neutral_terms,
     patterns_for,
-    question_of,
 )
 from ..slots import numbers_said
+from ..speakers import question_of
 from . import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
 
 CATEGORY = "episode"

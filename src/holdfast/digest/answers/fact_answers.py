@@ -30,7 +30,8 @@ from ...types import LABELS, Candidate, Fact, Lifetime, Message, Modality
 from ..grammar import load_language
 from ..grounding import in_other_language, locate_number, locate_quote, verify_state, verify_translation, verify_use
 from ..mentions import UNIQUE, SubjectNames, subject_name, without_owner
-from ..second_look import OF_OTHERS, claimed_terms, patterns_for, question_of, repeats_known, terms_of, verify_claim
+from ..second_look import OF_OTHERS, claimed_terms, patterns_for, repeats_known, terms_of, verify_claim
+from ..speakers import question_of
 from . import answer_text, is_empty_answer, is_refusal, parse_parts, says_nothing, strip_fences
 from .wording import (
     ADDS,
@@ -326,7 +327,7 @@ _WORD = expression(r"[^\W_]+(?:[_-][^\W_]+)*")
 # What has not happened since yesterday, or is so right now, is not so for long, whatever a model says.
 _PASSES = expression(
     r"(?:n['’]t|\bnot) \w+(?: \w+){0,3}? since (?:yesterday|this \w+|last night|\w+day|breakfast|lunch|noon)\b"
-    r"|\b(?:right now|at the moment|for now|for the time being|im moment|momentan|zurzeit|derzeit|ahora mismo|de momento|por ahora|en ce moment"
+    r"|\b(?:right now|(?:at|for) the moment|for now|temporarily|for the time being|im moment|momentan|zurzeit|derzeit|ahora mismo|de momento|por ahora|en ce moment"
     r"|pour l['’]instant|in questo momento|per ora|no momento|por enquanto)\b|暂时|目前|暫時|지금은|今のところ",
     re.IGNORECASE,
 )
