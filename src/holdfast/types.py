@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from datetime import datetime, time
+from datetime import datetime, time, timedelta
 from typing import Any, Literal, NoReturn, Protocol, get_args
 
 from .errors import ConfigError
@@ -160,7 +160,7 @@ class Fact:
 
     ``category``, ``key`` and ``value`` address an attribute; ``text`` says the same as one
     sentence and is what search reads.  ``valid_from``/``valid_to`` bound when it held, ``recorded_at``
-    is when it was learned; a live fact has no ``valid_to``.  ``evidence`` lists every message that
+    is when it was learned; a live fact has no ``valid_to``, but ``until`` where its end lies ahead ("until Friday").  ``evidence`` lists every message that
     stated it, oldest first.  ``source`` is ``"rules 1"`` or a model with the digest of its prompt.
     ``ended_because`` is empty for a live fact, else ``replaced``, ``retracted``, ``expired``,
     ``never_true``, ``archived`` (because there were too many), ``merged`` (one sentence with
@@ -201,6 +201,7 @@ class Fact:
     importance: float = 0.5
     only_in: str = ""
     label: str = ""
+    until: datetime | None = None
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -254,6 +255,11 @@ class Fact:
         return "since", day.removesuffix("-01").removesuffix("-01")
 
     @property
+    def last_day(self) -> datetime | None:
+        """A time on the last day on which it is believed; ``None`` for what holds until something else is said."""
+        return self.until - timedelta(milliseconds=1) if self.until is not None and self.live else None
+
+    @property
     def aliases(self) -> tuple[str, ...]:
         """Other names under which questions find it, as they were given with its words."""
         return tuple(dict.fromkeys(name for said in self.evidence for name in aliases_in(said.quote)))
@@ -267,6 +273,7 @@ class Fact:
     def version(self) -> str:
         """A digest that changes with what users see of the fact, not with how often it is used; see ``if_version``."""
         ended = None if self.valid_to is None else self.valid_to.isoformat()
+        ended = self.until.isoformat() if ended is None and self.until is not None else ended
         quotes = [(e.conversation, e.seq, e.start) for e in self.evidence]
         seen = [self.id, self.value, self.text, ended, self.ended_because, self.superseded_by, quotes, self.importance]
         return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:16]

@@ -82,6 +82,13 @@ def test_facts_without_quotes_are_one_line_each(diet: Holdfast) -> None:
     assert [line.split("  ")[0] for line in lines] == ["dietary: pescatarian", "home, lives in: Lisbon"]
 
 
+def test_facts_that_hold_for_a_while_say_until_when(holdfast: Holdfast, tmp_path: Path) -> None:
+    chat = [said("I'm on antibiotics until 9 January 2099.", at="2026-01-05T19:00:00Z")]
+    holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", chat)))
+
+    assert "as of 5 Jan 2026, until 9 Jan 2099" in holdfast("facts", "medication").out
+
+
 def test_facts_as_of_an_earlier_time_are_those_that_were_true_then(holdfast: Holdfast, tmp_path: Path) -> None:
     chat = [
         said("I'm vegetarian.", at="2026-01-12T19:00:00Z"),

@@ -209,6 +209,7 @@ def test_a_transient_fact_keeps_the_end_its_words_name():
     assert decision.add is not None
     assert decision.add.expires_at == until
     assert decision.add.fact.valid_to is None
+    assert decision.add.fact.until == from_ms(until)
 
 
 def test_history_tiles_the_time_without_overlap(beliefs):

@@ -194,10 +194,13 @@ def days(first: datetime | None, last: datetime | None) -> str:
 
 
 def dated(fact: Fact) -> str:
-    """Format ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026``, or ``on 14 Mar 2026``."""
+    """Format ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026, until 20 Mar 2026``, or ``on 14 Mar 2026``."""
     said, when = fact.dated
     year, _, rest = when.partition("-")
-    return f"{said} {day(fact.valid_from) if '-' in rest else f'{_MONTHS[int(rest) - 1]} {year}' if rest else year}"
+    until = f", until {day(fact.last_day)}" if fact.last_day else ""
+    return (
+        f"{said} {day(fact.valid_from) if '-' in rest else f'{_MONTHS[int(rest) - 1]} {year}' if rest else year}{until}"
+    )
 
 
 def valid_time(fact: Fact) -> str:

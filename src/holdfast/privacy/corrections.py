@@ -397,6 +397,7 @@ class Corrections:
             recorded_at=from_ms(now_ms),
             evidence=(_evidence(message, fact.subject),),
             source=BY_HAND_SOURCE,
+            until=None,
         )
         return replace(
             old,

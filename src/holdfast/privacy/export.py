@@ -269,7 +269,7 @@ _TIMES = ("valid_from", "valid_to", "recorded_at", "last_used_at")
 
 def _fact(row: FactRow) -> dict[str, Any]:
     fact = row.fact
-    values = {f.name: getattr(fact, f.name) for f in fields(Fact) if f.name != "evidence"}
+    values = {f.name: getattr(fact, f.name) for f in fields(Fact) if f.name not in ("evidence", "until")}
     values |= {name: None if values[name] is None else to_ms(values[name]) for name in _TIMES}
     kept = {f.name: getattr(row, f.name) for f in fields(FactRow) if f.name not in ("fact", "doc")}
     return values | kept | {"evidence": [asdict(e) | {"at": to_ms(e.at) if e.at else None} for e in fact.evidence]}
@@ -279,7 +279,7 @@ def _fact_row(item: Data) -> FactRow:
     evidence = tuple(build_value(Evidence, e) for e in object_list(item, "evidence"))
     if not evidence:
         raise BadInput("a fact must have evidence")
-    fact = build_value(Fact, item, evidence=evidence, conversation="", start_seq=0, end_seq=0)
+    fact = build_value(Fact, item, evidence=evidence, conversation="", start_seq=0, end_seq=0, until=None)
     if not 0 <= fact.importance <= 1:
         raise BadInput("the importance of a fact must be from 0 to 1")
     if fact.label not in LABELS:

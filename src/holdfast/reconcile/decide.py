@@ -262,6 +262,7 @@ def _row(claim: Claim, slot: Slot, fact_id: str, now_ms: int) -> FactRow:
         source=candidate.source,
         importance=candidate.importance,
         label=candidate.label,
+        until=None if candidate.valid_to_ms is None else from_ms(candidate.valid_to_ms),
     )
     return FactRow(
         fact=fact,
@@ -305,6 +306,8 @@ def _into_empty_slot(
 
 def confirm(claim: Claim, holder: FactRow) -> Decision:
     """Add one more quote to *holder*, which says the same as the claim."""
+    newer = is_later(claim, holder)
+    until = claim.candidate.valid_to_ms if newer else holder.expires_at
     fact = replace(
         holder.fact,
         confidence=max(holder.fact.confidence, claim.candidate.confidence),
@@ -313,15 +316,15 @@ def confirm(claim: Claim, holder: FactRow) -> Decision:
         conversation="",
         importance=max(holder.fact.importance, claim.candidate.importance),
         label=claim.candidate.label or holder.fact.label,
+        until=None if until is None else from_ms(until),
     )
-    newer = is_later(claim, holder)
     row = replace(
         holder,
         fact=fact,
         unscoped=holder.unscoped or claim.unscoped,
         stated_at=claim.said_at_ms if newer else holder.stated_at,
         stated_seq=claim.evidence.seq if newer else holder.stated_seq,
-        expires_at=claim.candidate.valid_to_ms if newer else holder.expires_at,
+        expires_at=until,
     )
     return Decision(FactChange("confirmed", fact), updates=(row,), support=fact.id)
 

@@ -143,6 +143,7 @@ def _fact(row: Row, evidence: tuple[Evidence, ...]) -> FactRow:
         importance=importance,
         only_in=only_in,
         label=label,
+        until=None if expires_at is None or valid_to is not None else from_ms(expires_at),
     )
     return FactRow(
         value_of, slot_key, slot_value, bool(unscoped), stated_at, stated_seq, doc_number, ended_at, expires_at, home

@@ -514,6 +514,29 @@ def test_since_is_said_only_of_a_time_that_the_user_named(memory, clock, languag
     assert [dated["home"], dated["work"], dated["allergy"]] == said
 
 
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "as of 1 January 2026, until 2 January 2026"),
+        ("de", "Stand: 1. Januar 2026, bis 2. Januar 2026"),
+        ("es", "dicho el 1 de enero de 2026, hasta el 2 de enero de 2026"),
+        ("ko", "2026년 1월 1일 기준, 2026년 1월 2일까지"),
+        ("ar", "بحسب ما قيل في 1 يناير 2026، حتى 2 يناير 2026"),
+    ],
+)
+def test_what_holds_for_a_while_says_until_when(memory, clock, language, said):
+    chat = memory.conversation("c", user="ana")
+    chat.record("I'm on antibiotics until Friday.", "Get well soon.")
+    memory.digest()
+    (fact,) = memory.user("ana").facts()
+
+    assert load_texts("me", language).dated(fact) == said
+    clock.advance(days=1)
+    assert [one.id for one in memory.user("ana").facts()] == [fact.id]
+    clock.advance(days=1)
+    assert memory.user("ana").facts() == []
+
+
 def test_what_is_known_of_another_is_not_headed_about_you(me, memory):
     memory.conversation("vet", user="ana", subject="luna").record("Luna is 3 years old.", "Noted.")
     page = unescape(me.get("/me").text)

@@ -366,9 +366,10 @@ _PARTS_OF_DATE = (mark("{year}"), mark("{month} {year}"), mark("{day} {month} {y
 
 
 def _format_dated(fact: Fact) -> str:
-    """Format as ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026``, or ``on 14 Mar 2026``."""
+    """Format as ``since 2020``, ``since Mar 2026``, ``as of 14 Mar 2026, until 20 Mar 2026``, or ``on 14 Mar 2026``."""
     said, when = fact.dated
-    return translate(_DATED[said], date=_format_date(fact.valid_from, _PARTS_OF_DATE[when.count("-")]))
+    since = translate(_DATED[said], date=_format_date(fact.valid_from, _PARTS_OF_DATE[when.count("-")]))
+    return translate("{since}, until {date}", since=since, date=_format_date(fact.last_day)) if fact.last_day else since
 
 
 def format_ago(at: datetime | None) -> str:

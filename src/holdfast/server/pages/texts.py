@@ -139,7 +139,8 @@ class Texts:
         said, day = fact.dated
         precision = ("year", "month", "day")[day.count("-")]
         name = "since_part" if precision != "day" else said.replace(" ", "_")
-        return self(f"facts.{name}", day=self.day(fact.valid_from, precision))
+        since = self(f"facts.{name}", day=self.day(fact.valid_from, precision))
+        return self("facts.ends", since=since, day=self.day(fact.last_day)) if fact.last_day else since
 
     def receipt(self, receipt: ErasureReceipt) -> list[str]:
         """Describe an erasure in sentences."""
