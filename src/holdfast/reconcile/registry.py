@@ -34,6 +34,18 @@ _ENDLESS = frozenset(
 )
 """For so many days a passing fact holds whose end was not said, where its category declares nothing else."""
 
+# Where an illness is kept, and what says of one that it stays or comes back.
+_ILL = frozenset((("health", "has_condition"), ("health", ""), ("context", "")))
+_HAS = expression(
+    r"^(?:(?:\w+ )?(?:has|have|suffers from|is (?:down|ill|sick) with|is recovering from) )?(?:(?:an?|the|his|her|their|my) )?",
+    re.IGNORECASE,
+)
+_LONG_ILL = expression(
+    r"\b(?:chroni\w*|crónic\w*|cronic\w*|recurr\w+|recurrent\w*|récidiv\w*|persistent|permanent\w*|lifelong|long[- ]?(?:term|covid)|for (?:years|months|life)|years?|always|often|regularly|every|keeps?|kept"
+    r"|gets|get|prone|tends?|frequent\w*|constant\w*|never heals?|immer|ständig|oft|wieder|toujours|souvent|siempre|history|predispos\w*|afraid|fear|allerg\w*)\b",
+    re.IGNORECASE,
+)
+
 MOST_LISTED = 6  # keys of one category that a reader is shown
 
 _NUMBER = expression(r"[-+]?\d[\d.,' ]*")
@@ -84,7 +96,7 @@ class Category:
     One category; ``exclusive`` means that it holds one live fact, whatever the key.
 
     ``type`` and ``opposite`` are those of the keys that it does not list; ``listed`` names the keys that a model is shown;
-    a key that begins with ``single_prefix`` holds one value.
+    a key that begins with ``single_prefix`` holds one value; ``passing`` are the values that last so many days.
     """
 
     name: str
@@ -97,6 +109,7 @@ class Category:
     transient_days: float = TRANSIENT_DAYS
     listed: tuple[str, ...] = ()
     single_prefix: str = ""
+    passing: tuple[tuple[float, re.Pattern[str]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +200,21 @@ class Registry:
                 end = end_said(words, from_ms(said_at_ms), language_of(words), prescribed=prescribed) if words else None
                 if end is not None:
                     return end
-        days = self._days_held(candidate)
+        days = self._days_ill(candidate, quote) or self._days_held(candidate)
         return None if days is None else said_at_ms + round(days * DAY_MS)
+
+    def _days_ill(self, candidate: Candidate, quote: str) -> float | None:
+        """Return for how many days an acute illness or injury holds; None for what comes back, is long-lasting, or is no illness."""
+        health = self.categories.get("health")
+        state = candidate.lifetime != "event" and candidate.op == "assert"  # rules call every condition permanent
+        if health is None or not state or (candidate.category, candidate.key) not in _ILL:
+            return None
+        if any(_LONG_ILL.search(words) for words in (candidate.value, candidate.text, quote) if words):
+            return None
+        named = _HAS.sub("", candidate.value or candidate.text).rstrip(". ").casefold()
+        one = named.removesuffix("s")
+        named = one if one != named and re.search(rf"\b{re.escape(one)}\b", quote.casefold()) else named
+        return next((days for days, names in health.passing if names.fullmatch(named)), None)
 
     def _days_held(self, candidate: Candidate) -> float | None:
         """Return for how many days a claim holds when its end was not said."""
@@ -479,11 +505,14 @@ def parse(data: Mapping[str, Any]) -> dict[str, Category]:
             days or TRANSIENT_DAYS,
             _listed(entry.get("listed", ""), keys, name),
             entry.get("single_prefix", ""),
+            tuple((float(days), expression(names, re.IGNORECASE)) for days, names in entry.get("passing", {}).items()),
         )
     return found
 
 
-_FIELDS = tuple("description cardinality keys type opposite aliases transient_days listed single_prefix".split())
+_FIELDS = tuple(
+    "description cardinality keys type opposite aliases transient_days listed single_prefix passing".split()
+)
 _KEY_FIELDS = tuple("question cardinality type opposite aliases covers holds_days".split())
 
 
