@@ -212,6 +212,28 @@ def test_a_transient_fact_keeps_the_end_its_words_name():
     assert decision.add.fact.until == from_ms(until)
 
 
+@pytest.mark.parametrize(
+    ("said", "last"),
+    [
+        ("I have a chest infection.", "2026-01-26"),
+        ("I have a sprained ankle.", "2026-02-16"),
+        ("I have a broken wrist.", "2026-04-05"),
+        ("I have asthma.", None),
+        ("I have chronic bronchitis.", None),
+        ("I suffer from tonsillitis a lot.", None),
+        ("I get headaches every week.", None),
+        ("I have arthritis in my left knee.", None),
+        ("I have a heart condition.", None),
+    ],
+)
+def test_what_is_acute_ends_by_itself_and_what_lasts_or_comes_back_does_not(memory, said, last):
+    memory.conversation("c", user="ana").record(said, "I see.")
+    memory.digest()
+    found = {str(fact.last_day.date()) if fact.last_day else None for fact in memory.user("ana").facts()}
+
+    assert found == {last}
+
+
 def test_history_tiles_the_time_without_overlap(beliefs):
     """Whatever the order of arrival, one value ends where the next begins."""
     for seq in (5, 1, 3, 2, 4):

@@ -41,7 +41,7 @@ _HAS = expression(
     re.IGNORECASE,
 )
 _LONG_ILL = expression(
-    r"\b(?:chroni\w*|crónic\w*|cronic\w*|recurr\w+|recurrent\w*|récidiv\w*|persistent|permanent\w*|lifelong|long[- ]?(?:term|covid)|for (?:years|months|life)|years?|always|often|regularly|every|keeps?|kept"
+    r"\b(?:chroni\w*|crónic\w*|cronic\w*|recurr\w+|recurrent\w*|récidiv\w*|persistent|permanent\w*|lifelong|long[- ]?(?:term|covid)|for (?:years|months|life)|years?|always|often|regularly|every|each|a lot|seasonal\w*|monthly|(?:comes?|came|coming) back|suffer\w* from|keeps?|kept"
     r"|gets|get|prone|tends?|frequent\w*|constant\w*|never heals?|immer|ständig|oft|wieder|toujours|souvent|siempre|history|predispos\w*|afraid|fear|allerg\w*)\b",
     re.IGNORECASE,
 )
