@@ -208,6 +208,12 @@ def test_a_state_ends_where_its_words_say_so(text: str, expected: str) -> None:
         ("has been on it for 3 months", False),
         ("75 mg for 2 weeks, then 150 mg", False),
         ("500 mg every day", False),
+        ("for a couple of weeks", True),
+        ("for a week", True),
+        ("for 3 days a week", False),
+        ("for 10 days of each cycle", False),
+        ("for 5 days when it flares", False),
+        ("for 6 months it made me sick", False),
     ],
 )
 def test_a_medicine_is_taken_as_long_as_it_was_prescribed(text: str, expected: bool) -> None:

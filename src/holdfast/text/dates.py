@@ -211,21 +211,6 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
     return max((end for end in ends if end > to_ms(at)), default=None)
 
 
-_COUNTED = {
-    "a": 1,
-    "an": 1,
-    "one": 1,
-    "two": 2,
-    "couple of": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "ten": 10,
-    "twelve": 12,
-}
 _DAYS_IN = {"day": 1, "week": 7, "fortnight": 14, "month": 30}
 _UNTIL_DATE = expression(r"\b(?:until|till)\b[^.,;]{0,40}?(\d{4}-\d\d-\d\d)", re.IGNORECASE)
 _UNTIL = expression(r"\b(?:until|till?|through)\b", re.IGNORECASE)
@@ -242,7 +227,7 @@ _RUNS_NOW = expression(
     re.IGNORECASE,
 )
 _LENGTH_AHEAD = expression(
-    r"\bfor (?:the next |another |only |just )?(\d{1,2}|couple of|[a-z]+) (day|week|fortnight|month)s?\b(?!,? (?:now|already|so far|straight|every|each|a (?:month|year)|per|at a time|running|in a row|(?:and )?then|after))",
+    r"\bfor (?:the next |another |only |just )?(\d{1,2}|a couple of|[a-z]+) (day|week|fortnight|month)s?\b(?!,? (?:now|already|so far|straight|every|each|a (?:day|week|month|year|cycle)|per|at a time|running|in a row|out of|of (?:each|every|the|my)|when|whenever|if|it|before|(?:and )?then|after))",
     re.IGNORECASE,
 )
 _AHEAD = expression(
@@ -259,7 +244,8 @@ _LASTED = expression(
 
 def _end_of(found: re.Match[str], text: str, at: datetime, prescribed: bool) -> int | None:
     """Return when a length that lies ahead is over, its last day included; ``None`` for one that has passed."""
-    count = int(found[1]) if found[1].isdigit() else _COUNTED.get(found[1].casefold(), 0)
+    word = found[1].casefold()
+    count = int(word) if word.isdigit() else date_words()["en"].numbers.get(word, 0)
     clause = re.split(r"[.;!?]", text[: found.end()])[-1]
     if not count or _LASTED.search(clause) or not (prescribed or _AHEAD.search(clause)):
         return None
