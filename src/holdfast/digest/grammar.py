@@ -4,8 +4,8 @@ Pattern files as compiled regular expressions: lexicons, slots, macros, triggers
 A pattern's ``find`` is a regular expression in which a space means any white space, ``{name}``
 for a macro, a lexicon or an open slot, ``{name+}`` for a list of them ("Spanish, French and Korean")
 and ``{name:group}`` gives the slot another group name.  Nothing is compiled before a text holds one
-of the pattern's trigger words, so loading costs one TOML parse and a text without triggers costs
-one pass over its words.
+of the pattern's trigger words, and all words that the expression cannot match without.  So loading
+costs one TOML parse and a text without triggers costs one pass over its words.
 """
 
 from __future__ import annotations

@@ -423,7 +423,7 @@ def talks_about(view: ReadView, deps: Dependencies) -> Talks:
 
 def story_with_news(view: ReadView, config: Config) -> Story | None:
     """
-    Return the story of the view's subject with lines for what it does not tell yet, in the order of time; ``None`` before there is one.
+    Return the story of the view's subject with lines for what is not in it yet, in the order of time; ``None`` before there is one.
 
     Such lines are made by the rules as they are read: of summaries that came since, and of messages that no summary covers, whose
     source has no id of a summary.

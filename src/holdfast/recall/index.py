@@ -708,12 +708,13 @@ def ids_at(view: ReadView, question: str, called: Callable[[str], Collection[tup
     )
     other, hazards = work_asked_of(question), Hazards(question)
     rows = view.at(view.scope.subject, None).facts() if wanted or tools or other or hazards else ()
-    theirs = {subject for subject, names in _names_of_subjects(rows).items() if other and other <= names} - {SELF}
+    names_of = _names_of_subjects(rows)
+    theirs = {subject for subject, names in names_of.items() if other and other <= names} - {SELF}
     works = (row.fact.id for row in rows if row.fact.subject in theirs and row.fact.key in ("works_as", "works_at"))
     held = [row.fact for row in rows if row.fact.subject in (SELF, view.scope.subject)]
     found = (one.id for one in held if one.key and {(one.category, one.key), (one.category, "")} & wanted)
-    minded = (one.id for one in hazards.minded([row.fact for row in rows], _names_of_subjects(rows), held))
-    return frozenset((*found, *works, *minded)).union(one.id for one in held if tools and is_use_of(one, tools))
+    bearing = (one.id for one in hazards.bearing([row.fact for row in rows], names_of, held))
+    return frozenset((*found, *works, *bearing)).union(one.id for one in held if tools and is_use_of(one, tools))
 
 
 def as_of_user(question: str, messages: Index, facts: Index | None) -> str:

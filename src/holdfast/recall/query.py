@@ -483,7 +483,7 @@ def is_use_of(fact: Fact, tools: frozenset[str]) -> bool:
     return any(re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said) for tool in tools if tool in said)
 
 
-# What a question for food, a remedy or a doing has to mind: the tables of ``hazards.toml``.
+# Which questions ask whether food, a remedy or an activity is right for somebody; ``hazards.toml`` says what bears on them.
 _FOR_WHOM = expression(
     r"\b(?:i|i'm|i'd|i'll|i've|me|my|we|we're|we'll|us|our|let's|safe|ok|okay|fine|allowed|all right|alright|suitable|harmful|good idea"
     r"|recommend|suggest|suggestions?|order|cook|bake|prepare|book|plan|how about|what about)\b",
@@ -564,16 +564,16 @@ def _one_thing(words: str) -> str:
 
 
 class Hazards:
-    """What a question has to mind of the beliefs about health and diet that share no word with it."""
+    """Find the beliefs about health and diet that bear on a question, though they share no word with it."""
 
     def __init__(self, question: str) -> None:
-        """Look for food, medicines and doings in *question*, where it asks whether they are for the user."""
+        """Look for food, medicines and activities in *question*, where it asks whether they are right for the user."""
         self.everyone, self.said = _EVERYONE.search(question) is not None, frozenset(terms(question, "en"))
         self.relative = _RELATIVE.search(question) is not None
         self.words: tuple[re.Pattern[str], ...] = ()
-        weighed = _WEIGHS.search(question) and _FOR_WHOM.search(question) and not _NOT_WEIGHED.search(question)
-        self.meal = weighed is not None and bool(weighed and _MEAL.search(question))
-        self.remedy = weighed is not None and bool(weighed and _REMEDY.search(question))
+        weighed = bool(_WEIGHS.search(question) and _FOR_WHOM.search(question)) and not _NOT_WEIGHED.search(question)
+        self.meal = weighed and _MEAL.search(question) is not None
+        self.remedy = weighed and _REMEDY.search(question) is not None
         if weighed:
             things, facts = _hazards()
             said = _ITEM_WORD.findall(question.lower())
@@ -582,18 +582,18 @@ class Hazards:
             self.words = tuple(facts[name] for name in sorted(names))
 
     def __bool__(self) -> bool:
-        """Whether there is anything to mind."""
+        """Whether any belief can bear on the question."""
         return bool(self.words or self.meal or self.remedy)
 
-    def minded(self, facts: Sequence[Fact], names: Mapping[str, Collection[str]], own: Sequence[Fact]) -> list[Fact]:
-        """Return what to mind of those whom the question names, of everyone where it asks for all, or else of the user."""
+    def bearing(self, facts: Sequence[Fact], names: Mapping[str, Collection[str]], own: Sequence[Fact]) -> list[Fact]:
+        """Return what bears on it: of those whom the question names, of everyone where it asks for all, or else of the user."""
         named = {one for one, words in names.items() if one != SELF and not self.said.isdisjoint(words)}
         if self.everyone or named or self.relative:
             own = [fact for fact in facts if self.everyone or fact.subject in named]
         return [fact for fact in own if self and self._touches(fact)]
 
     def _touches(self, fact: Fact) -> bool:
-        """Whether a fact says that something in the question may be nothing for the one that it is about."""
+        """Whether a fact speaks against something in the question for the one that it is about."""
         text = f"{fact.key.replace('_', ' ')} {fact.value} {fact.text}"
         if fact.category not in _RESTRICTED and fact.key not in _RESTRICTED_KEYS and not _RESTRICTS.search(text):
             return False

@@ -193,7 +193,7 @@ class Registry:
         return self._type(category, key) == "dose"
 
     def end_of(self, candidate: Candidate, quote: str, said_at_ms: int) -> int | None:
-        """Return when a claim stops holding, by its words, else as its category or key tells; None for what holds until it changes."""
+        """Return when a claim stops holding: as its words say, else as is usual for its category or key; None for no end."""
         if candidate.op == "assert" and candidate.lifetime != "permanent" and candidate.category not in _ENDLESS:
             prescribed = candidate.category == "medication"
             for words in dict.fromkeys((candidate.value, candidate.text, quote)):
