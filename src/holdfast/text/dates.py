@@ -196,7 +196,7 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
     if language == "en":
         if _BEGINS_THEN.search(text):
             return None
-        text = _ABOUT.sub(r"\1 ", text)
+        text = _ABOUT.sub(r"\1 ", _END_OF_THIS.sub(r"\1 this \2", text))
     spans = find_times(text, at, language, ahead=True)
     ends = [span.to_ms for span in spans if span.relation == "until" and span.grain not in ("minute", "hour")]
     if language == "en":
@@ -214,6 +214,9 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
 _DAYS_IN = {"day": 1, "week": 7, "fortnight": 14, "month": 30}
 _UNTIL_DATE = expression(r"\b(?:until|till)\b[^.,;]{0,40}?(\d{4}-\d\d-\d\d)", re.IGNORECASE)
 _UNTIL = expression(r"\b(?:until|till?|through)\b", re.IGNORECASE)
+_END_OF_THIS = expression(
+    r"\b(until|till) (?:about |around )?(?:the )?end of (?:the|this) (week|month|year)\b", re.IGNORECASE
+)
 _ABOUT = expression(r"\b(until|till) (?:about |around |roughly |at least )?(?:the )?(?:end of )?(?=\w)", re.IGNORECASE)
 # Until then something has not begun, or a range of days: "won't start until May", "Monday until Friday".
 _BEGINS_THEN = expression(
@@ -232,7 +235,7 @@ _LENGTH_AHEAD = expression(
 )
 _AHEAD = expression(
     r"\b(?:doctor|doc|gp|physio|vet|nurse|dentist|surgeon|specialist|must|mustn['’]?t|can['’]?t|cannot|not allowed|(?:need|needs|have|has) to|off (?:work|school|sport|sports|games|training)|signed off"
-    r"|on (?:\w+ )?leave|away|staying|stays|working from|works from|for the next|another|from (?:today|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
+    r"|on (?:\w+ )?leave|on (?:crutches|bed rest)|in a (?:cast|sling|boot|brace|splint)|laid up|out of action|away|staying|stays|working from|works from|for the next|another|from (?:today|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
     re.IGNORECASE,
 )
 _LASTED = expression(
