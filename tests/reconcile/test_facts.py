@@ -234,6 +234,23 @@ def test_what_is_acute_ends_by_itself_and_what_lasts_or_comes_back_does_not(memo
     assert found == {last}
 
 
+@pytest.mark.parametrize(
+    ("said", "category", "last"),
+    [
+        ("I'm off to Greece on the 12th of May for two weeks.", "trip", "2026-05-26"),
+        ("We're flying to Japan in October.", "trip", "2026-11-14"),
+        ("I'm 34 weeks pregnant.", "health", "2026-02-16"),
+        ("I'm 12 weeks pregnant.", "health", "2026-07-20"),
+    ],
+)
+def test_what_lies_ahead_is_known_until_it_is_over(memory, said, category, last):
+    memory.conversation("c", user="ana").record(said, "I see.")
+    memory.digest()
+    found = {str(fact.last_day.date()) for fact in memory.user("ana").facts(category) if fact.last_day}
+
+    assert found == {last}
+
+
 def test_history_tiles_the_time_without_overlap(beliefs):
     """Whatever the order of arrival, one value ends where the next begins."""
     for seq in (5, 1, 3, 2, 4):

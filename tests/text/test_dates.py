@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.dates import dated, end_said, find_times
+from holdfast.text.dates import dated, days_counted, end_said, find_times, time_ahead
 
 AT = datetime(2024, 5, 15, 12, 30, tzinfo=UTC)  # a Wednesday
 
@@ -227,3 +227,34 @@ def test_a_state_ends_where_its_words_say_so(text: str, expected: str) -> None:
 )
 def test_a_medicine_is_taken_as_long_as_it_was_prescribed(text: str, expected: bool) -> None:
     assert (end_said(text, SAID, prescribed=True) is not None) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "expected"),
+    [
+        ("Is travelling to Greece on 12 May.", "off to Greece on 12 May for two weeks", "2026-05-26"),
+        ("Is travelling to Greece on 12 May.", "off to Greece on 12 May", "2026-05-15"),
+        ("Is travelling to Japan in April.", "flying to Japan in April for 10 days", "2026-05-10"),
+        ("Is travelling to Rome in 2028.", "going to Rome in 2028", "2029-01-03"),
+        ("Is travelling to Rome.", "going to Rome for a week", ""),
+        ("Is travelling to Rome since Monday.", "in Rome since Monday", ""),
+    ],
+)
+def test_what_is_to_come_is_over_after_its_day(text: str, quote: str, expected: str) -> None:
+    end = time_ahead(text, quote, SAID, spare=2)
+
+    assert ("" if end is None else datetime.fromtimestamp(end / 1000, UTC).date().isoformat()) == expected
+
+
+def test_next_is_never_past_whatever_the_tense() -> None:
+    (span,) = find_times("We are getting married next June.", SAID)
+
+    assert datetime.fromtimestamp(span.from_ms / 1000, UTC).date().isoformat() == "2026-06-01"
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [("Is 34 weeks pregnant.", 238), ("Is five months pregnant.", 150), ("Is pregnant.", 0), ("Waited 3 weeks.", 0)],
+)
+def test_a_count_that_goes_on_is_read_in_days(text: str, days: int) -> None:
+    assert days_counted(text) == days

@@ -392,11 +392,11 @@ _MONEY_RANGE = expression(r"\d\s?(?:k|grand|thousand)?\s?(?:[-–]|to)\s?(?=[$�
 def _read_money(
     language: PatternLanguage, spec: OpenSlot, text: str, start: int, end: int, lower_case: bool
 ) -> SlotValue | None:
-    return money_at(text, start, end)
+    return money_at(text, start, end, bare=spec.kind == "amount")
 
 
-def money_at(text: str, start: int, end: int) -> SlotValue | None:
-    """Read an amount: digits as the value, the currency's ISO code in lower case as the kind; of a range its upper end."""
+def money_at(text: str, start: int, end: int, *, bare: bool = False) -> SlotValue | None:
+    """Read an amount: digits as the value, the currency's ISO code in lower case as the kind, none only where *bare*; of a range its upper end."""
     words = text[start:end].lower()
     span = _MONEY_RANGE.search(words)
     below, words = (words[: span.end()], words[span.end() :]) if span is not None else ("", words)
@@ -406,9 +406,7 @@ def money_at(text: str, start: int, end: int) -> SlotValue | None:
     units = [unit for word in _around(number) for unit in _units(word)]
     amount = _scaled(number, units)
     currency = _currency([*units, *re.findall(r"[$€£¥₩₹]", below)])
-    if amount is None or not currency:
-        return None
-    return SlotValue(amount, currency, start, end)
+    return SlotValue(amount, currency, start, end) if amount is not None and (currency or bare) else None
 
 
 def _around(number: re.Match[str]) -> list[str]:
@@ -540,6 +538,7 @@ _READERS: dict[str, Reader] = {
     "proper": _read_proper,
     "number": _read_number,
     "money": _read_money,
+    "amount": _read_money,
     "raw": _read_raw,
 }
 

@@ -21,18 +21,22 @@ from ..clock import DAY_MS, from_ms
 from ..config import did_you_mean
 from ..errors import ConfigError
 from ..text import dataclass, expression
-from ..text.dates import date_words, end_said
+from ..text.dates import date_words, days_counted, end_said, time_ahead
 from ..text.terms import language_of, terms
 from ..types import BY_HAND_SOURCE, Candidate, Cardinality
 
 CARDINALITIES: tuple[Cardinality, ...] = ("exclusive", "single", "multi")
 TYPES = ("text", "name", "number", "money", "date", "bool", "dose")
 TRANSIENT_DAYS = 14
+"""For so many days a passing fact holds whose end was not said, where its category declares nothing else."""
+
+DAYS_AFTER = 14
+"""For so many days what was to come is believed after its day, where its length was not said."""
+
 # What no "until" of its words ends: it lasts, lies ahead, or has a time of its own.
 _ENDLESS = frozenset(
     "plan appointment trip goal life project history identity family allergy pets contact event budget episode".split()
 )
-"""For so many days a passing fact holds whose end was not said, where its category declares nothing else."""
 
 # Where an illness is kept, and what says of one that it stays or comes back.
 _ILL = frozenset((("health", "has_condition"), ("health", ""), ("context", "")))
@@ -201,7 +205,14 @@ class Registry:
                 if end is not None:
                     return end
         days = self._days_ill(candidate, quote) or self._days_held(candidate)
-        return None if days is None else said_at_ms + round(days * DAY_MS)
+        if days is None:
+            return None
+        over = None
+        if candidate.lifetime == "transient":  # what is to come passes after its day, not after it was told
+            over = time_ahead(
+                candidate.text, quote, from_ms(said_at_ms), language_of(candidate.text), spare=min(days, DAYS_AFTER)
+            )
+        return said_at_ms + round(days * DAY_MS) if over is None else over
 
     def _days_ill(self, candidate: Candidate, quote: str) -> float | None:
         """Return for how many days an acute illness or injury holds; None for what comes back, is long-lasting, or is no illness."""
@@ -222,7 +233,9 @@ class Registry:
         if candidate.lifetime == "transient":
             return known.transient_days if known else TRANSIENT_DAYS
         own = known.keys.get(candidate.key) if known and candidate.value.casefold() not in ("false", "no") else None
-        return own.holds_days if own is not None else None
+        if own is None or own.holds_days is None:
+            return None
+        return max(own.holds_days - days_counted(candidate.text), TRANSIENT_DAYS)  # "34 weeks pregnant" ends soon
 
     def cardinality(self, category: str, key: str, join: str = "") -> Cardinality:
         """Return how a value joins the live ones at its address; *join* counts only where nothing is declared."""

@@ -28,6 +28,7 @@ _NUMERIC = expression(r"(?<![\w/.])(\d{1,2})([/.])(\d{1,2})\2(\d{4}|\d{2})(?![\w
 _MAX_PIECE_CHARS = 600
 _HALF_A_YEAR_MS = 183 * 86_400_000
 _OPENING = expression(r"\w+\s+")
+_NEXT = expression(r"(?:next|this coming|nächst\w+|kommend\w+|prochain\w*|próxim\w+|prossim\w+)\b", re.IGNORECASE)
 _MAX_COUNT = {
     "minute": 100_000,
     "hour": 10_000,
@@ -122,7 +123,7 @@ def _in_sentence(text: str, at: datetime, grammar: _Grammar | None, ahead: bool)
         past = False if ahead else True if grammar.past.search(text) else None
         for rule, regex in grammar.phrases:
             for found in regex.finditer(text):
-                named = _read(rule, found, at, past, grammar.words)
+                named = _read(rule, found, at, False if _NEXT.match(found.group()) else past, grammar.words)
                 if named is not None and not (rule == "for" and _is_length(found.group(), text, grammar.words)):
                     named = _related(text, named, grammar)
                     if named.relation == "since" and named.from_ms > to_ms(at):  # what has begun lies behind us
@@ -158,6 +159,13 @@ COUNTS_ON = expression(
     r"|\b(?:woche|monat) schwanger\b|\b(?:wochen|monate) alt\b|怀孕[^。，]{0,6}[周週月]|임신 ?\d+ ?(?:주|개월)|妊娠\d+(?:週|か月|ヶ月)",
     re.IGNORECASE,
 )
+
+
+def days_counted(text: str) -> int:
+    """Return the days that a count which goes on has reached: 238 for "is 34 weeks pregnant"; 0 without one.  English alone."""
+    counted = COUNTS_ON.search(text)
+    length = _LENGTH.search(text, max(counted.start() - 15, 0)) if counted else None
+    return _days_of(length) if length else 0
 
 
 def dated(text: str, at: datetime | None, language: str, *, told: str = "") -> str:
@@ -211,6 +219,27 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
     return max((end for end in ends if end > to_ms(at)), default=None)
 
 
+def time_ahead(text: str, quote: str, at: datetime, language: str = "en", *, spare: float = 0) -> int | None:
+    """
+    Return when that is over which *text* sets at a time to come, in milliseconds: "is flying to Crete in May".
+
+    None where no time to come is named.
+
+    Args:
+        text: what is to come.
+        quote: the words that said so; a length in them is how long it takes: "on 12 May for two weeks".
+        at: when, with a time zone.
+        language: ISO 639-1; lengths are read in English alone.
+        spare: the days that it may take where no length is said.
+    """
+    spans = [span for span in find_times(text, at, language, ahead=True) if span.relation == "at"]
+    last = max((span for span in spans if span.from_ms > to_ms(at)), key=lambda span: span.to_ms, default=None)
+    if last is None or last.grain in ("minute", "hour"):
+        return None if last is None else last.to_ms
+    long = next((days for found in _LENGTH.finditer(quote) if (days := _days_of(found))), 0) if language == "en" else 0
+    return last.to_ms + round(max(long - 1, 0) if long else spare) * 86_400_000
+
+
 _DAYS_IN = {"day": 1, "week": 7, "fortnight": 14, "month": 30}
 _UNTIL_DATE = expression(r"\b(?:until|till)\b[^.,;]{0,40}?(\d{4}-\d\d-\d\d)", re.IGNORECASE)
 _UNTIL = expression(r"\b(?:until|till?|through)\b", re.IGNORECASE)
@@ -233,6 +262,7 @@ _LENGTH_AHEAD = expression(
     r"\bfor (?:the next |another |only |just )?(\d{1,2}|a couple of|[a-z]+) (day|week|fortnight|month)s?\b(?!,? (?:now|already|so far|straight|every|each|a (?:day|week|month|year|cycle)|per|at a time|running|in a row|out of|of (?:each|every|the|my)|when|whenever|if|it|before|(?:and )?then|after))",
     re.IGNORECASE,
 )
+_LENGTH = expression(r"\b(\d{1,2}|a couple of|[a-z]+)[ -](day|week|fortnight|month)s?\b", re.IGNORECASE)
 _AHEAD = expression(
     r"\b(?:doctor|doc|gp|physio|vet|nurse|dentist|surgeon|specialist|must|mustn['’]?t|can['’]?t|cannot|not allowed|(?:need|needs|have|has) to|off (?:work|school|sport|sports|games|training)|signed off"
     r"|on (?:\w+ )?leave|on (?:crutches|bed rest)|in a (?:cast|sling|boot|brace|splint)|laid up|out of action|away|staying|stays|working from|works from|for the next|another|from (?:today|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
@@ -247,12 +277,18 @@ _LASTED = expression(
 
 def _end_of(found: re.Match[str], text: str, at: datetime, prescribed: bool) -> int | None:
     """Return when a length that lies ahead is over, its last day included; ``None`` for one that has passed."""
-    word = found[1].casefold()
-    count = int(word) if word.isdigit() else date_words()["en"].numbers.get(word, 0)
+    days = _days_of(found)
     clause = re.split(r"[.;!?]", text[: found.end()])[-1]
-    if not count or _LASTED.search(clause) or not (prescribed or _AHEAD.search(clause)):
+    if not days or _LASTED.search(clause) or not (prescribed or _AHEAD.search(clause)):
         return None
-    return to_ms(midnight(at) + timedelta(days=count * _DAYS_IN[found[2].casefold()] + 1))
+    return to_ms(midnight(at) + timedelta(days=days + 1))
+
+
+def _days_of(length: re.Match[str]) -> int:
+    """Return the days of a length; 0 where its first group is no number."""
+    word = length[1].casefold()
+    count = int(word) if word.isdigit() else date_words()["en"].numbers.get(word, 0)
+    return round(count * _DAYS_IN[length[2].casefold()])
 
 
 def _date_of_span(span: TimeSpan, at: datetime) -> str:
