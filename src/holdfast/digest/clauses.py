@@ -58,8 +58,6 @@ _LY = frozenset("fly reply apply rely supply comply multiply bully tally rally".
 _NO_TAIL = expression(r"(?i)(?:i|i'm|im|we|he|she|they|it|do|does|am|are|is)\b")
 _ABLE = frozenset("eat have drink drive swim see hear walk tolerate take smell digest read".split())
 _PRESENT, _PAST, _BEING, _PERFECT, _FUTURE, _ABILITY = "present", "past", "being", "perfect", "future", "ability"
-
-
 _SECOND_HALF = expression(r"\s*(?:btw|by the way|too|also)?,?\s+(?:and|but)\s+(?P<half>.+)", re.IGNORECASE)
 _NAMED_DOES = expression(r"[A-Z][\w-]+ ([a-z]+)\b")
 _I_AM = expression(r"(?:i'?m|i am|we'?re|we are)\b", re.IGNORECASE)
@@ -494,7 +492,10 @@ class ClauseReader:
                 re.IGNORECASE,
             )
             verb = found[1].lower() if found else verb
-        said = self._joined(in_their_words(tail)) if me and tense == _PRESENT else in_their_words(tail)
+        said = in_their_words(tail)
+        said = (
+            self._joined(said) if me and (tense == _PRESENT or verb == "got") else said
+        )  # "I've got asthma and use …"
         said = re.sub(
             r"(?i)^(?:just|actually|really|basically|literally|honestly|like(?= (?:i|we|really|just|so)\b)) ", "", said
         )
@@ -529,9 +530,8 @@ class ClauseReader:
             if verb.endswith("ing") and verb not in _NO_DOING:
                 if verb == "going":
                     return timed and thing and re.match(r"(?i)going (?:to|on|for)\b", rest) is not None
-                return thing and (
-                    (verb in self._doing and len(rest.split()) > 2) or (timed and verb not in self._denied)
-                )
+                enough = len(rest.split()) > 2 or kind == "health"
+                return thing and ((verb in self._doing and enough) or (timed and verb not in self._denied))
             if re.match(r"(?i)(?:terrified|scared|afraid|frightened|petrified) of \w", rest):
                 return True
             placed = re.match(r"(?i)(?:in|at|on) ", rest) is not None

@@ -49,8 +49,6 @@ _WITH_THEM = expression(
 
 # Relations of which one has one: their facts stand under the relation, whatever the name.
 UNIQUE = frozenset({"wife", "husband", "partner", "girlfriend", "boyfriend", "fiancé", "fiancée", "mother", "father"})
-
-
 _PART = expression(r"[,;]\s*(?:and |also )?(?P<part>[^,;:.!?()–—]+)")
 _TAKES = expression(r"(?:on|taking) [\w'-]+(?: \d[\w.]* ?\w*)?(?: for (?:it|that|them))?\s*$", re.IGNORECASE)
 _FROM = expression(r"(?:originally )?from [A-Z]|(?:mum|mom|dad|mother|father|parent) of \w+")
@@ -306,11 +304,8 @@ class Mentions:
             self._introduce_list(text)
         if earlier and self._scope is None:
             texts, pronouns = list(earlier[-LATEST:]), self._begins_with_pronoun(said)
-            while len(texts) > 1 and pronouns and self._begins_with_pronoun(texts[-1]) is pronouns:
-                plain = _THING_NAMED.sub("", _IS_A.sub("", texts[-1]))
-                if self._kin_in(plain) or _ANOTHER.search(plain) or _CAPITALS.search(plain):
-                    break
-                texts.pop()  # "He carries two pens" goes on about the same one
+            while len(texts) > 1 and pronouns and self._speaks_of_no_other(texts[-1], pronouns):
+                texts.pop()  # "He carries two pens" goes on about the same one, "thanks" about nobody
             self.last = self._goes_on_about(texts[-1], reply, said)
         asked = {word.strip(".,!?").casefold() for word in reply.split()}
         if self._scope is not None or not asked & (self._she | self._he):
@@ -332,6 +327,15 @@ class Mentions:
         if (pronouns is self._she and kin & self._male) or (pronouns is self._he and kin & self._female):
             return None
         return None if _CAPITALS.search(reply) else self._only_one(before, reply)
+
+    def _speaks_of_no_other(self, text: str, pronouns: frozenset[str]) -> bool:
+        """Whether a text names nobody whom the *pronouns* of the next one could mean."""
+        plain = _THING_NAMED.sub("", _IS_A.sub("", text))
+        if self._kin_in(plain) or _ANOTHER.search(plain) or _CAPITALS.search(plain):
+            return False
+        same = self._begins_with_pronoun(text) is pronouns
+        others = {word.strip(".,!?'’s") for word in text.casefold().split()} & (self._she ^ self._he) - pronouns
+        return same or not (others or _NAMED_FIRST.search(text) or self.turns_to(text) or [*self._beings(plain)])
 
     def _begins_with_pronoun(self, text: str) -> frozenset[str] | None:
         """Return the pronouns of which a text begins with one: those for her, or for him."""
@@ -355,7 +359,7 @@ class Mentions:
 
     def only_one_of(self, sentence: str) -> MentionedPerson | None:
         """Return the only one of whom a sentence without pronouns speaks: 母は札幌に住んでいます."""
-        kin = [one for one in self._relations.one.finditer(sentence)] if self._relations else []
+        kin = list(self._relations.one.finditer(sentence)) if self._relations else []
         return self.whom(kin[0][0]) if len(kin) == 1 else None
 
     def speaks_of_another(self, sentence: str) -> int:
@@ -774,13 +778,16 @@ _NOBODY = expression(r"(?:they|you|who|it)\b", re.IGNORECASE)
 # Somebody without a name beside the one who has one: "she" may be either.
 _ANOTHER = expression(
     r"\b(?:another|others?|someone|somebody|andere[rnsm]?|otr[oa]s?|autres?|altr[oiae]|outr[oa]s?|people|wom[ae]n|m[ae]n|girls?|boys?|lady|guys?|friends?|"
-    r"teachers?|doctors?|vets?|boss|nurse|neighbou?rs?|colleagues?|coach|trainer|breeder|owner|\w+sitter|walker|kids?|person|therapist|dentist|client|"
+    r"flames?|ex|strangers?|guests?|patients?|students?|teachers?|doctors?|vets?|boss|nurse|neighbou?rs?|colleagues?|coach|trainer|breeder|owner|\w+sitter|walker|kids?|person|therapist|dentist|client|"
     r"lehrer\w*|arzt|ärztin|chef\w*|freund\w*|nachbar\w*|frau|mann|profesor\w*|médic[oa]|veterinari[oa]|amig[oa]s?|vecin[oa]|jef[ea]|mujer|hombre|"
     r"médecin|vétérinaire|amie?s?|voisine?|femme|homme|medico|amic[oa]|donna|uomo|vizinh[oa]|mulher|homem)\b",
     re.IGNORECASE,
 )
 _IS_A = expression(r"(?:\bis|['’]s|\bworks as) an? [\w-]+", re.IGNORECASE)  # what the one spoken of is
 _THING_NAMED = expression(r"\b(?:an?|the|his|her|its) [A-Z][\w-]*")
+_NAMED_FIRST = expression(
+    r"(?:^|[.!?]\s+)(?-i:(?!(?:I|We|W\w+|How|Can|Could|D\w+|Is|Are|Thank\w*|Ok\w*|Ye\w+|No|So|And|But|T\w+|A\w*|Please|Just|My|Our|It|Good|Great)\b)[A-Z][a-z]+ [a-z])"
+)
 _CAPITALS = expression(r"(?<=[a-z,] )[A-Z][a-z]+")  # a name that a reply brings in
 
 
