@@ -251,6 +251,23 @@ def test_what_lies_ahead_is_known_until_it_is_over(memory, said, category, last)
     assert found == {last}
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "left"),
+    [
+        ("Our budget is about 3.5k.", "My budget is $4000.", "4000"),
+        ("My budget is $3000.", "Budget around 5k now.", "5000"),
+        ("Budget around 5k.", "We can go up to 6 grand.", "6000"),
+    ],
+)
+def test_a_budget_with_a_currency_and_one_without_replace_one_another(memory, first, then, left):
+    chat = memory.conversation("c", user="ana")
+    chat.record(first, "I see.")
+    chat.record(then, "I see.")
+    memory.digest()
+
+    assert [fact.value for fact in memory.user("ana").facts("budget")] == [left]
+
+
 def test_history_tiles_the_time_without_overlap(beliefs):
     """Whatever the order of arrival, one value ends where the next begins."""
     for seq in (5, 1, 3, 2, 4):

@@ -389,6 +389,8 @@ def spelled_as(candidate: Candidate, keys: Collection[str]) -> str:
     limits = [key for key in keys if _LIMIT.fullmatch(key)]
     if candidate.category == "budget" and folded in _PLAIN_LIMITS and len(limits) == 1:
         return limits[0]
+    if candidate.category == "budget" and _LIMIT.fullmatch(candidate.key) and not limits and "max" in keys:
+        return "max"  # the budget so far had no currency
     return next((key for key in sorted(keys) if fold_name(key) == folded), candidate.key)
 
 
