@@ -160,6 +160,35 @@ def test_what_only_looks_like_half_a_sentence_changes_nothing(first, second):
     assert after[1] == before[1]
 
 
+def stated_by(first, second):
+    """Return the facts after *first*, and weeks later after *second*, in another conversation."""
+    clock = FakeClock(datetime(2026, 3, 2, 10, tzinfo=UTC))
+    with Memory(embedder=None, clock=clock) as memory:
+        held = []
+        for text in (first, second):
+            memory.conversation(user="ana").record(text, "Noted.")
+            memory.digest()
+            held.append([f"{fact.value} {fact.text}" for fact in memory.user("ana").facts()])
+            clock.advance(days=20)
+    return held
+
+
+@pytest.mark.parametrize(("first", "second", "gone", "now"), CASES["replaces"])
+def test_a_change_puts_the_new_value_in_place_of_the_old_one(first, second, gone, now):
+    before, after = stated_by(first, second)
+
+    assert re.search(gone, " ".join(before), re.IGNORECASE)
+    assert not re.search(gone, " ".join(after), re.IGNORECASE)
+    assert re.search(now, " ".join(after), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("first", "second"), CASES["replaces_nothing"])
+def test_what_only_looks_like_a_change_replaces_nothing(first, second):
+    before, after = stated_by(first, second)
+
+    assert {*before} <= {*after}
+
+
 @pytest.mark.parametrize(("name", "least"), [("seen", 0.9), ("counted", 0.8), ("everyday", 0.8)])
 def test_endings_and_corrections_of_many_kinds_work_in_eight_languages(name, least):
     """The cases of ``counted`` were never looked at when the expressions were written: only their number counts."""

@@ -248,7 +248,7 @@ def _in_sentence(
     ended += _with_the_animal(ended, rest)
     ended += _with_the_partner(reading, ended, [*rest, *sentences])
     ended += _by_its_kin(reading, rest, stated)
-    ended += _by_its_successor(reading, [*rest, *sentences], stated)
+    yield from (reading.retract(span, one) for one, span in _by_its_successor(reading, [*rest, *sentences], stated))
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     ended += [

@@ -426,17 +426,14 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if kind == "medication" and one.subject == SELF and of_another() and _names_a_person(reading, one):
             continue  # "my neighbour takes twice as much ramipril"
         instead = list(_swapped(reading, one)) if kind == "medication" else []
-        if instead:
-            yield from instead
-            continue
-        scaled = _scaled(reading, one, known, just) if kind == "medication" else None
-        if scaled is not None:
-            yield scaled
+        scaled = _scaled(reading, one, known, just) if kind == "medication" and not instead else None
+        if instead or scaled is not None:
+            yield from instead or filter(None, [scaled])
             continue
         words = said_name(reading, one) if kind == "medication" else one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
-            words = min(one.names, key=len, default="") if kind == "schedule" else one.key.partition("_with_")[0]
-            words = words.replace("_", " ")
+            named = "" if one.category == "appointment" else min(one.names, key=len, default="")
+            words = (named or one.key.partition("_with_")[0]).replace("_", " ")
         patterns = [*renewal(reading.rules.code, kind, words, reading.lowered, one.key.replace("_", " "))]
         if not patterns or not _is_topic(reading, one, kind, known, just):
             continue
@@ -460,7 +457,8 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             or _speaks_of_kin(reading, one, match.start())
         ):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        if apart or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
+        kin = kind == "schedule" and _is_namesake(reading, one, match.start())
+        if apart or kin or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
             continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
@@ -716,12 +714,14 @@ def _kind_of_value(one: KnownValue) -> str:
     """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
     if one.kind == "statement":
         return "schedule" if len(re.findall(r"\b[A-Z]\w+days\b", one.text)) == 1 else ""
+    if one.category == "appointment":
+        return "schedule" if one.value.endswith("days") else "appointment"  # a meeting of every week
     if (one.category, one.key) == ("identity", "age"):
         return "age" if one.subject == SELF else "age_other"
     if one.category == "budget" and "_for_" in one.key:
         return ""  # its purpose is named with it
     return _KINDS_OF_VALUES.get(f"{one.category}/{one.key}") or (
-        one.category if one.category in ("medication", "favorite", "appointment", "schedule", "budget") else ""
+        one.category if one.category in ("medication", "favorite", "schedule", "budget") else ""
     )
 
 
