@@ -82,6 +82,19 @@ def test_facts_without_quotes_are_one_line_each(diet: Holdfast) -> None:
     assert [line.split("  ")[0] for line in lines] == ["dietary: pescatarian", "home, lives in: Lisbon"]
 
 
+def test_facts_of_one_conversation_say_whose_they_are(holdfast: Holdfast, tmp_path: Path) -> None:
+    with Memory(tmp_path / "holdfast.db") as memory:
+        for name, amount in (("tokyo", "$2500"), ("rome", "$900")):
+            memory.conversation(name, user="me", own_facts=True).record(f"My budget is {amount}.", "Noted.")
+
+    lines = holdfast("facts", "--no-quotes").out.splitlines()
+
+    assert [" ".join(line.split()[:7]) for line in lines[:2]] == [
+        "budget, max usd: 2500 only in tokyo",
+        "budget, max usd: 900 only in rome",
+    ]
+
+
 def test_facts_that_hold_for_a_while_say_until_when(holdfast: Holdfast, tmp_path: Path) -> None:
     chat = [said("I'm on antibiotics until 9 January 2099.", at="2026-01-05T19:00:00Z")]
     holdfast("import", str(write_jsonl(tmp_path / "chat.jsonl", chat)))

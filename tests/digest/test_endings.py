@@ -107,7 +107,9 @@ def test_words_that_merely_name_it_end_nothing(text):
     assert ended(text) == []
 
 
-@pytest.mark.parametrize(("kind", "first", "second", "word"), [(kind, *case) for kind in CASES for case in CASES[kind]])
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "word"), [(kind, *case) for kind in ("ends", "keeps") for case in CASES[kind]]
+)
 def test_what_ends_a_fact_in_other_words_ends_it_and_nothing_else_does(kind, first, second, word):
     with Memory(embedder=None) as memory:
         chat, ana = memory.conversation("c", user="ana"), memory.user("ana")
@@ -120,6 +122,71 @@ def test_what_ends_a_fact_in_other_words_ends_it_and_nothing_else_does(kind, fir
 
         assert held[0]
         assert bool(held[1]) == (kind == "keeps")
+
+
+def stated_in(first, second):
+    """Return the facts of two conversations of which only one goes on with *second*, before and after it."""
+    clock = FakeClock(datetime(2026, 3, 2, 10, tzinfo=UTC))
+    with Memory(embedder=None, clock=clock) as memory:
+        chats = [memory.conversation(name, user="ana", own_facts=True) for name in ("tokyo", "rome")]
+        for chat in chats:
+            chat.record(first, "Noted.")
+        memory.digest()
+        held = []
+        for text in ("", second):
+            if text:
+                chats[0].record(text, "Noted.")
+            facts = sorted((fact.only_in, f"{fact.value} {fact.text}") for fact in memory.user("ana").facts())
+            held.append([[words for name, words in facts if name == chat] for chat in ("tokyo", "rome")])
+    return held[0], held[1]
+
+
+@pytest.mark.parametrize(("first", "second", "gone", "now"), CASES["amends"])
+def test_half_a_sentence_changes_what_was_just_stated_in_its_conversation_alone(first, second, gone, now):
+    before, after = stated_in(first, second)
+
+    assert re.search(gone, " ".join(before[0]), re.IGNORECASE)
+    assert not re.search(gone, " ".join(after[0]), re.IGNORECASE)
+    assert re.search(now, " ".join(after[0]), re.IGNORECASE)
+    assert after[1] == before[1]
+
+
+@pytest.mark.parametrize(("first", "second"), CASES["amends_nothing"])
+def test_what_only_looks_like_half_a_sentence_changes_nothing(first, second):
+    before, after = stated_in(first, second)
+
+    assert before[0]
+    assert {*before[0]} <= {*after[0]}
+    assert after[1] == before[1]
+
+
+def stated_by(first, second):
+    """Return the facts after *first*, and weeks later after *second*, in another conversation."""
+    clock = FakeClock(datetime(2026, 3, 2, 10, tzinfo=UTC))
+    with Memory(embedder=None, clock=clock) as memory:
+        held = []
+        for text in (first, second):
+            memory.conversation(user="ana").record(text, "Noted.")
+            memory.digest()
+            held.append([f"{fact.value} {fact.text}" for fact in memory.user("ana").facts()])
+            clock.advance(days=20)
+    return held
+
+
+@pytest.mark.parametrize(("first", "second", "gone", "now"), CASES["replaces"])
+def test_a_change_puts_the_new_value_in_place_of_the_old_one(first, second, gone, now):
+    before, after = stated_by(first, second)
+
+    assert re.search(gone, " ".join(before), re.IGNORECASE)
+    assert not re.search(gone, " ".join(after), re.IGNORECASE)
+    assert re.search(now, " ".join(after), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(("first", "second"), CASES["replaces_nothing"])
+def test_what_only_looks_like_a_change_replaces_nothing(first, second):
+    before, after = stated_by(first, second)
+
+    assert {*before} <= {*after}
 
 
 @pytest.mark.parametrize(("name", "least"), [("seen", 0.9), ("counted", 0.8), ("everyday", 0.8)])

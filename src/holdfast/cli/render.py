@@ -110,6 +110,8 @@ def show_fact(
 def show_fact_line(screen: Screen, fact: Fact, note: Piece = "") -> None:
     """Print one fact on one line, with a note at the right."""
     head: list[Piece] = [(fact_label(fact), NAME), ": ", (fact_value(fact), STRONG)]
+    if fact.only_in:
+        head.append((f"   only in {fact.only_in}", QUIET))
     used = sum(cells(p if isinstance(p, str) else p[0]) for p in head)
     words = note if isinstance(note, str) else note[0]
     if words:

@@ -37,6 +37,7 @@ from .grammar import (
     ending_templates,
     event_expressions,
     events_in,
+    is_told_of_another,
     kind_expression,
     load_language,
     opposites,
@@ -47,11 +48,11 @@ from .grammar import (
 from .mentions import is_said, subject_name
 from .new_values import (
     Reading,
+    find_amendments,
     find_corrections,
     find_new_numbers,
     find_new_values,
     is_of_other_sex,
-    is_told_of_another,
     said_name,
 )
 from .rules import MAX_READ_CHARS
@@ -227,7 +228,7 @@ def _in_sentence(
     """Yield what one sentence ends and puts in its place, each known value once."""
     sentences, latest = [one for one in wanted if one.kind == "statement"], just
     wanted, just = ([one for one in ones if one.kind == "attribute"] for ones in (wanted, just))
-    corrected = list(find_corrections(reading, wanted, just))
+    corrected = list(find_amendments(reading, latest)) or list(find_corrections(reading, wanted, just))
     yield from corrected
     done = {(c.subject, c.category, c.key) for c in corrected}
     rest = [one for one in wanted if one.address not in done]
@@ -247,7 +248,7 @@ def _in_sentence(
     ended += _with_the_animal(ended, rest)
     ended += _with_the_partner(reading, ended, [*rest, *sentences])
     ended += _by_its_kin(reading, rest, stated)
-    ended += _by_its_successor(reading, [*rest, *sentences], stated)
+    yield from (reading.retract(span, one) for one, span in _by_its_successor(reading, [*rest, *sentences], stated))
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     ended += [
@@ -340,7 +341,7 @@ def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[
             rest = place.sub(lambda name: " " * len(name[0]), text)[
                 : span[1]
             ]  # "signed off by the physio", who is known
-            if one.subject == SELF and is_told_of_another(replace(reading, text=rest)):
+            if one.subject == SELF and is_told_of_another(reading.rules, rest):
                 continue
             if not _keeps(reading, one, value_expression(names, reading.rules)):
                 yield one, span
@@ -376,7 +377,7 @@ def _is_about(reading: Reading, one: KnownValue, end: int) -> bool:
     whose = _WHOSE.match(one.text) if one.subject == SELF and one.kind == "statement" else None
     if one.subject == SELF and whose is None:
         text = re.sub(value_expression(one.names, reading.rules), "", reading.text[:end], flags=re.IGNORECASE)
-        return not is_told_of_another(replace(reading, text=text))  # "Braces came off" is about nobody called Braces
+        return not is_told_of_another(reading.rules, text)  # "Braces came off" is about nobody called Braces
     if _speaks_of(reading, one) or (whose is not None and _is_word_of(whose[1], reading.text)):
         return True
     return (
@@ -741,10 +742,9 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
     """Return the facts that "it" may mean: those of the last message that stated one, where they are of one kind."""
     last = max((one.seq for one in recent), default=0)
     latest = [one for one in recent if one.seq == last]
-    kinds = {one.category for one in latest}
     named = {word for word in latest[0].words.casefold().split() if len(word) > _LEAST_CHARS} if latest else set()
     about_one = all(named & set(one.words.casefold().split()) for one in latest)
-    return latest if len(kinds) < 2 or about_one else []
+    return latest if len({one.category for one in latest}) < 2 or about_one else []
 
 
 _EXPECTING = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))

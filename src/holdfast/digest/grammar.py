@@ -759,3 +759,32 @@ def _expanded(source: str, table: Mapping[str, str]) -> str:
     """Expand a cue: line breaks are layout, a space is any white space, ``{lead}`` another cue."""
     whole = re.sub(r"\{([a-z_]+)\}", lambda hole: table[hole[1]], source)
     return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")
+
+
+def is_told_of_another(rules: PatternLanguage, text: str) -> bool:
+    """Whether the person that a sentence mentions last is neither the user nor a doctor or nurse of the user."""
+    cue = cues(rules)
+    if "carer" not in cue:
+        return False
+    for carer in (cue["carer"], _DR):
+        text = carer.sub(lambda one: " " * len(one[0]), text)
+    people = [
+        found.start()
+        for found in cue["person"].finditer(text)
+        if found[0].casefold() not in _CARERS and not text[: found.start()][-1:].isalpha()
+    ]
+    named = [found for found in cue["other"].finditer(text) if not _PRONOUN.match(found[0])]
+    own = (
+        found.start()
+        for found in _OWN.finditer(text)
+        if not any(re.fullmatch(r"\s(?:[\w-]+ ){0,2}", text[found.end() : at]) for at in people if at > found.end())
+    )
+    return max((*people, *(found.start() for found in named)), default=-1) > max(own, default=-1)
+
+
+_CARERS = frozenset(
+    "doctor doctors doc docs gp vet nurse dentist therapist psychiatrist psych cardiologist consultant physio physiotherapist surgeon midwife".split()
+)
+_DR = expression(r"\b(?:dr|doctor|prof)\.? (?-i:[A-Z])[\w-]+", re.IGNORECASE)
+_PRONOUN = expression(r"(?:he|she|they|you|who|it)\b", re.IGNORECASE)  # "they've doubled it" says nothing of whom
+_OWN = expression(r"\b(?:i|i['’]?(?:m|ve|d|ll)|me|we|we['’](?:re|ve)|us|my|our)\b", re.IGNORECASE)

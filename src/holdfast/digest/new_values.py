@@ -18,7 +18,7 @@ from functools import cache, partial
 from ..scope import SELF
 from ..text import dataclass, expression, may_hold, plainly_lowered
 from ..text.dates import with_date
-from ..text.render import well_formed
+from ..text.render import amended, in_same_unit, well_formed
 from ..types import Candidate, Message
 from .authorship import BLANK
 from .clauses import judge
@@ -29,9 +29,9 @@ from .grammar import (
     Span,
     contrast_expressions,
     correction,
-    cues,
     ending_cue,
     following_value,
+    is_told_of_another,
     lexicon_words,
     renewal,
     stopping_expressions,
@@ -43,7 +43,6 @@ from .second_look import KnownValue
 from .slots import AMOUNT, NO_AMOUNT, amounts_in_words, is_like_amount, is_no_dose, money_at, read_at, sentence_times
 
 CONFIDENCE = 0.85
-_NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _PAUSE = expression(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
 _DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
@@ -197,6 +196,62 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
         return
     renamed = list(_spelled_otherwise(reading, just))
     yield from renamed or _by_a_new_word(reading, just)
+
+
+def find_amendments(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield what half a sentence changes in what was stated last: "make that 12 days", "no, business class"."""
+    cue, kinds = ending_cue(reading.rules.code, "amend"), ending_cue(reading.rules.code, "amend_kinds")
+    said = cue.match(reading.text) if cue is not None else None
+    if said is None or kinds is None:
+        return
+    for seq in sorted({one.seq for one in just}, reverse=True):
+        found = [(one, pair) for one in just if one.seq == seq and (pair := _amended(reading, one, said, kinds))]
+        for one, pair in found if len({pair for _, pair in found}) == 1 else ():
+            yield from _with_amendment(reading, one, said.span("new"), *pair)
+        if found:
+            return
+
+
+def _amended(reading: Reading, one: KnownValue, said: re.Match[str], kinds: re.Pattern[str]) -> tuple[str, str] | None:
+    """Return the words of a known fact that half a sentence changes, and those in their place."""
+    new, meant = said["new"], said["chosen"] or said["slip"] or said["tail"] or said["preferred"]
+    if not meant or one.subject != SELF or one.category in _TOLD_WHOLE:
+        return None
+    if one.category == "budget":
+        number = _NUMBER.search(new.replace(",", ""))
+        amount = money_at(reading.text, *said.span("new"))
+        like = number is not None and 0.2 <= float(number[0]) / float(one.value or 1) <= 5
+        return (one.value, new) if like and (amount or (number and new[0].isdigit() and " " not in new)) else None
+    if new.isdigit() and not (said["slip"] or "now" in said["tail"] or one.category in _PLANNED):
+        return None  # "make it 8" of a story
+    names = (said["chosen"] or said["slip"]) and (one.category in _PLANNED or one.kind == "statement")
+    return amended(_ISO_TIME.sub("", one.text), new, kinds, reading.rules.numbers, names=bool(names))
+
+
+_PLANNED = frozenset(("trip", "budget", "plan", "goal", "appointment"))
+_TOLD_WHOLE = frozenset(("medication", "allergy", "identity", "health", "favorite"))
+_ISO_TIME = expression(r" \(\d{4}-\d\d-\d\d[^)]*\)")
+
+
+def _with_amendment(reading: Reading, one: KnownValue, span: Span, old: str, new: str) -> Iterator[Candidate]:
+    """Yield a known fact with other words in place of *old*, and the end of what it said."""
+    if one.category == "budget":
+        yield from _put_right(reading, one, span, span)
+        return
+    text, value = (_ISO_TIME.sub("", words).replace(old, new, 1) for words in (one.text, one.value))
+    days = _DAYS.fullmatch(new)
+    if one.value.isdigit() and (number := _NUMBER.match(new)):
+        value = str(int(days["number"]) * (7 if days["week"] else 1)) if days else number[0]
+    at = reading.message.at
+    times = sentence_times(text, at, reading.rules.code, ahead=True) if at else ()
+    stated = reading.state(span, one, value, text)
+    if len(times) == 1 and at and times[0].to_ms > at.timestamp() * 1000:
+        dated = with_date(times[0], at)
+        value, text = (words.replace(times[0].words, dated) if one.value else words for words in (value, text))
+        stated = replace(reading.state(span, one, value, text), lifetime="event", valid_to_ms=times[0].to_ms)
+    if not one.alone:
+        yield reading.retract(span, one)
+    yield replace(stated, kind=one.kind)
 
 
 def _of_another_subject(
@@ -361,7 +416,7 @@ def _fits(one: KnownValue, new: str) -> bool:
 
 def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the new values of known facts that a sentence gives without saying of what: "bumped it up to 100"."""
-    of_another = cache(partial(is_told_of_another, reading))
+    of_another = cache(partial(is_told_of_another, reading.rules, reading.text))
     for one in known:
         switched = _switched(reading, one) or _find_new_home(reading, one)
         if switched is not None and one.kind == "attribute":
@@ -371,17 +426,14 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if kind == "medication" and one.subject == SELF and of_another() and _names_a_person(reading, one):
             continue  # "my neighbour takes twice as much ramipril"
         instead = list(_swapped(reading, one)) if kind == "medication" else []
-        if instead:
-            yield from instead
-            continue
-        scaled = _scaled(reading, one, known, just) if kind == "medication" else None
-        if scaled is not None:
-            yield scaled
+        scaled = _scaled(reading, one, known, just) if kind == "medication" and not instead else None
+        if instead or scaled is not None:
+            yield from instead or filter(None, [scaled])
             continue
         words = said_name(reading, one) if kind == "medication" else one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
-            words = min(one.names, key=len, default="") if kind == "schedule" else one.key.partition("_with_")[0]
-            words = words.replace("_", " ")
+            named = "" if one.category == "appointment" else min(one.names, key=len, default="")
+            words = (named or one.key.partition("_with_")[0]).replace("_", " ")
         patterns = [*renewal(reading.rules.code, kind, words, reading.lowered, one.key.replace("_", " "))]
         if not patterns or not _is_topic(reading, one, kind, known, just):
             continue
@@ -405,7 +457,8 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             or _speaks_of_kin(reading, one, match.start())
         ):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        if apart or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
+        kin = kind == "schedule" and _is_namesake(reading, one, match.start())
+        if apart or kin or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
             continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
@@ -415,7 +468,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
-            stated = reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+            stated = reading.state(match.span(), one, in_same_unit(new, one.value, kind))
             yield from _on_another_day(reading, one, match.span(), new) if kind == "schedule" else [stated]
 
 
@@ -433,7 +486,7 @@ def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
     for one in known:
         if _is_anothers(reading, one, len(reading.text)) or one.category in ("identity", "medication", "allergy"):
             continue
-        if one.subject == SELF and is_told_of_another(reading):
+        if one.subject == SELF and is_told_of_another(reading.rules, reading.text):
             continue
         before = ordinal.search(one.text) if nth is not None and ordinal is not None else None
         if (
@@ -492,37 +545,7 @@ def _names_subject(reading: Reading, one: KnownValue) -> bool:
 
 def _names_a_person(reading: Reading, one: KnownValue) -> bool:
     named = re.compile(re.escape(said_name(reading, one)), re.IGNORECASE)  # "Ramipril is 10 now" names none
-    return is_told_of_another(replace(reading, text=named.sub(lambda name: " " * len(name[0]), reading.text)))
-
-
-def is_told_of_another(reading: Reading) -> bool:
-    """Whether the person that a sentence mentions last is neither the user nor a doctor or nurse of the user."""
-    cue = cues(reading.rules)
-    if "carer" not in cue:
-        return False
-    text = reading.text
-    for carer in (cue["carer"], _DR):
-        text = carer.sub(lambda one: " " * len(one[0]), text)
-    people = [
-        found.start()
-        for found in cue["person"].finditer(text)
-        if found[0].casefold() not in _CARERS and not text[: found.start()][-1:].isalpha()
-    ]
-    named = [found for found in cue["other"].finditer(text) if not _PRONOUN.match(found[0])]
-    own = (
-        found.start()
-        for found in _OWN.finditer(text)
-        if not any(re.fullmatch(r"\s(?:[\w-]+ ){0,2}", text[found.end() : at]) for at in people if at > found.end())
-    )
-    return max((*people, *(found.start() for found in named)), default=-1) > max(own, default=-1)
-
-
-_CARERS = frozenset(
-    "doctor doctors doc docs gp vet nurse dentist therapist psychiatrist psych cardiologist consultant physio physiotherapist surgeon midwife".split()
-)
-_DR = expression(r"\b(?:dr|doctor|prof)\.? (?-i:[A-Z])[\w-]+", re.IGNORECASE)
-_PRONOUN = expression(r"(?:he|she|they|you|who|it)\b", re.IGNORECASE)  # "they've doubled it" says nothing of whom
-_OWN = expression(r"\b(?:i|i['’]?(?:m|ve|d|ll)|me|we|we['’](?:re|ve)|us|my|our)\b", re.IGNORECASE)
+    return is_told_of_another(reading.rules, named.sub(lambda name: " " * len(name[0]), reading.text))
 
 
 def _swapped(reading: Reading, one: KnownValue) -> Iterator[Candidate]:
@@ -691,12 +714,14 @@ def _kind_of_value(one: KnownValue) -> str:
     """Return which of the tables ``[ended.renew]`` reads a new value of this fact; empty for none."""
     if one.kind == "statement":
         return "schedule" if len(re.findall(r"\b[A-Z]\w+days\b", one.text)) == 1 else ""
+    if one.category == "appointment":
+        return "schedule" if one.value.endswith("days") else "appointment"  # a meeting of every week
     if (one.category, one.key) == ("identity", "age"):
         return "age" if one.subject == SELF else "age_other"
     if one.category == "budget" and "_for_" in one.key:
         return ""  # its purpose is named with it
     return _KINDS_OF_VALUES.get(f"{one.category}/{one.key}") or (
-        one.category if one.category in ("medication", "favorite", "appointment", "schedule", "budget") else ""
+        one.category if one.category in ("medication", "favorite", "schedule", "budget") else ""
     )
 
 
@@ -719,28 +744,11 @@ def _is_topic(
     return not same and topic is not None and topic.search(reading.message.content) is not None
 
 
-_IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
-
-
 def _on_another_day(reading: Reading, one: KnownValue, span: Span, new: str) -> Iterator[Candidate]:
     day, to = _DAY.findall(one.text)[:1], new.rstrip("s").capitalize()
     whose = re.match(r"Their (\w+)", one.text)
     meant = whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE)
     return _renumbered(reading, one, span, day[0], to) if meant and day and day[0] != to else iter(())
-
-
-def _in_same_unit(new: str, old: str, kind: str) -> str:
-    """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
-    if kind in ("pay", "rent", "budget"):
-        number = new.strip("$€£").removesuffix("k").replace(",", "")
-        before = _NUMBER.search(old)
-        if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
-            number += "000"  # "it's 55 now" after 50k
-        thousands = new.endswith("k") and not _IN_THOUSANDS.search(old)
-        return _NUMBER.sub(f"{number}000" if thousands else number, old, count=1)
-    if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
-        return _NUMBER.sub(new, old, count=1)
-    return new
 
 
 def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candidate]:

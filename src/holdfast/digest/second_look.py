@@ -783,7 +783,7 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
             seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
             alone = one.cardinality != "multi"
         by_rules = one.kind == "statement" and one.source.startswith("rules ")
-        if by_rules and (things_named(one.text) or _objects(one.text) or opposites(FALLBACK, one.text)):
+        if by_rules and (seq or things_named(one.text) or _objects(one.text) or opposites(FALLBACK, one.text)):
             said = (one.subject, one.category, "", one.text)
             found[said] = known_value(*said, False, one.text, seq, "statement")
         if one.kind != "attribute":

@@ -9,6 +9,7 @@ from functools import partial
 
 from ..clock import from_ms, new_id, to_ms
 from ..digest import rules
+from ..digest.answers.wording import attribute_sentence
 from ..digest.endings import find_endings
 from ..digest.grammar import PatternLanguage, load_language
 from ..digest.grounding import ground, in_other_language
@@ -465,10 +466,28 @@ def _without_ended(extracted: Iterable[Candidate], endings: Iterable[Candidate])
     return [one for one in extracted if one.kind != "statement" or not any(_says_end(one, end) for end in over)]
 
 
+_DENIES = expression(
+    r"(?i)\b(?:no|not|never|nothing|without|longer|any ?more|stopped|quit|gave|sold|left|ended|over|cancell?ed|used to)\b|n't\b"
+)
+
+
+def _says_what_is_now(one: Candidate, end: Candidate) -> bool:
+    """Whether a statement tells with the verb of what has ended what is so instead, or that it was bought."""
+    verb = one.text.split(" ")[0]
+    old = end.text.split(" ")[0] if end.kind == "statement" else end.key.partition("_")[0].capitalize()
+    if _DENIES.search(one.text):
+        return False
+    bought = verb == "Bought" and old in ("Rents", "Leases", "Borrows")
+    return bought or (verb == old and verb.endswith("s") and verb not in ("Is", "Has", "Was"))
+
+
 def _says_end(one: Candidate, end: Candidate) -> bool:
     """Whether a statement is the one that says an ending."""
-    if (end.value == "single" and "single" not in one.text.casefold()) or takes_place_of("en", one.text, end.text):
+    old = end.text if end.kind == "statement" else attribute_sentence(end.category, end.key, end.value, "en")
+    if (end.value == "single" and "single" not in one.text.casefold()) or takes_place_of("en", one.text, old):
         return False  # "I'm engaged to Mia" says more
+    if _says_what_is_now(one, end):
+        return False  # "we live in a house now" of a flat
     if one.start < end.start + len(end.quote) and end.start < one.start + len(one.quote):
         return True
     ended = f"{end.key.replace('_', ' ')} {end.value}" if end.kind == "attribute" else end.text

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring
 
 from . import expression
@@ -271,3 +272,93 @@ def rest_of_list(fact: str, names: Iterable[str], text: str) -> str:
     if listed is None or not gone or not left or any(len(item.split()) > _MOST_WORDS_OF_ITEM for item in items):
         return ""
     return f"{listed['verb']} {' and '.join(filter(None, (', '.join(left[:-1]), left[-1])))}."
+
+
+_NAMES = expression(r"(?<=[a-z] )(?:[A-Z]|[a-z]+[A-Z])[\w'’&-]*(?: [A-Z][\w'’&-]*)*")
+_NAMED = expression(
+    r"(?:(?P<how>from|to|in|at|with|by) )?(?:the )?(?P<name>(?:[A-Z]|[a-z]+[A-Z])[\w'’&-]*(?: [A-Z][\w'’&-]*)*)"
+)
+_FEW = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10"}  # fmt: skip
+_AT = expression(r" (?=at |on )")
+_ONE_OF = {"children": "child", "people": "person", "kids": "kid"}
+_MOST_TIMES = 5  # that a number may grow or shrink at once
+
+
+@lru_cache(maxsize=16)
+def _counts(words: tuple[str, ...]) -> re.Pattern[str]:
+    number = "|".join(
+        (r"\d{1,3}(?:,\d{3})+", r"\d+", *(re.escape(word) for word in sorted(words, key=len, reverse=True)))
+    )
+    return re.compile(
+        rf"(?i)(?<![\w.,:/-])(?P<number>{number})(?![\w:/]|[.,]\d)(?:[ -](?P<noun>(?!of\b)[^\W\d_]+))?(?: of us)?"
+    )
+
+
+def amended(
+    fact: str, new: str, kinds: re.Pattern[str], numbers: Mapping[str, str], *, names: bool
+) -> tuple[str, str] | None:
+    """
+    Return what a fact says of the kind of *new*, and what stands in its place: "10 days" and "12 days".
+
+    None where it says nothing of that kind, says two things, or says *new* already.
+
+    Args:
+        fact: its sentence.
+        new: the words of half a sentence: "12 days", "business class", "from Munich".
+        kinds: words of which one takes the place of another, each kind a group.
+        numbers: those written as words, and their digits.
+        names: whether a name may take the place of a name.
+    """
+    parts = [kinds.fullmatch(part) for part in _AT.split(new)]
+    if all(parts):
+        kept = [(found.lastgroup, found[found.lastgroup or 0]) for found in kinds.finditer(fact)]
+        wanted = [(part.lastgroup, part[part.lastgroup or 0]) for part in parts if part]
+        both = [{(old, now) for kind, old in kept if kind == new_kind} for new_kind, now in wanted]
+        changed = [pairs for pairs in both if any(old.casefold() != now.casefold() for old, now in pairs)]
+        pairs = changed[0] if len(changed) == 1 and all(both) else set()
+    elif (said := _NAMED.fullmatch(new)) is not None:
+        held = [found for found in _NAMES.finditer(fact)] if names else []
+        before = f"{said['how'] or ''} "
+        pairs = {(one[0], said["name"]) for one in held if fact[: one.start()].removesuffix("the ").endswith(before)}
+        pairs = pairs if len(held) == 1 else set()
+    else:
+        pairs = _counted_otherwise(fact, new, {**_FEW, **numbers})
+    (old, now), *others = pairs or {("", "")}
+    return (old, now) if not others and old.casefold() != now.casefold() else None
+
+
+def _counted_otherwise(fact: str, new: str, numbers: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return the counts of a fact of which *new* gives another number, of the same things where it names them."""
+    count = _counts(tuple(numbers))
+    pairs, said = set[tuple[str, str]](), count.fullmatch(new)
+    if said is None:
+        return pairs
+    for one in count.finditer(fact):
+        noun, same = ((_ONE_OF.get(word, word.rstrip("s")) for word in (found["noun"] or "",)) for found in (said, one))
+        named, thing = next(noun).casefold(), next(same).casefold()
+        if named and named != thing and not {named, thing} <= {"day", "week", "night"}:
+            continue
+        old, now = (float(numbers.get(n.lower(), n).replace(",", "")) for n in (one["number"], said["number"]))
+        if not 1 / _MOST_TIMES <= now / (old or 1) <= _MOST_TIMES:
+            continue
+        digits = numbers.get(said["number"].lower(), said["number"]) if one["number"][0].isdigit() else said["number"]
+        pairs.add((one[0], f"{digits} {said['noun']}") if named else (one["number"], digits))
+    return pairs
+
+
+_NUMBER = expression(r"\d+(?:[.,]\d+)?")
+_IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
+
+
+def in_same_unit(new: str, old: str, kind: str) -> str:
+    """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
+    if kind in ("pay", "rent", "budget"):
+        number = new.strip("$€£").removesuffix("k").replace(",", "")
+        before = _NUMBER.search(old)
+        if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
+            number += "000"  # "it's 55 now" after 50k
+        thousands = new.endswith("k") and not _IN_THOUSANDS.search(old)
+        return _NUMBER.sub(f"{number}000" if thousands else number, old, count=1)
+    if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
+        return _NUMBER.sub(new, old, count=1)
+    return new
