@@ -25,8 +25,8 @@ from support import machine
 
 from holdfast import Memory
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import make_server
-from holdfast.server.settings import ServerSettings
 
 WRITER = """
 import sys, time

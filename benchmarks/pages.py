@@ -30,8 +30,8 @@ from support import machine, statement, talk
 
 from holdfast import Config, Memory
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import make_server
-from holdfast.server.settings import ServerSettings
 
 TALKER, LONG = "talker", "long"
 COPIED = 20  # users who are recorded, and then copied

@@ -82,7 +82,7 @@ def served() -> Callable[..., Any]:
     """``with served(memory) as address``: a server of it in a thread, with a real socket."""
     # imported here, as most tests need none of it
     app = import_module("holdfast.server.app")
-    defaults = import_module("holdfast.server.settings").ServerSettings(requests_per_minute=10_000_000)
+    defaults = import_module("holdfast.server.gate").ServerSettings(requests_per_minute=10_000_000)
 
     @contextmanager
     def serve(memory: Any, settings: Any = defaults) -> Iterator[str]:

@@ -13,8 +13,8 @@ from typing import Any
 
 from holdfast import Memory
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import make_server
-from holdfast.server.settings import ServerSettings
 
 _NUMBERS = count(1)
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast import Memory
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from tests.server.proxy.conftest import served
 
 HEAVY = ("typer", "rich", "numpy", "apsw", "pydantic", "holdfast.cli", "holdfast.memory", "holdfast.config")

@@ -18,8 +18,8 @@ from holdfast.errors import BadInput, Conflict, KeyReused, NotFound, StoreBusy, 
 from holdfast.integrations.calls.strategies import KINDS
 from holdfast.llm.protocol import ModelError
 from holdfast.reports import RebuildReport
+from holdfast.server.gate import ServerSettings
 from holdfast.server.routing import problem_of
-from holdfast.server.settings import ServerSettings
 from holdfast.types import Fact, Summary
 
 

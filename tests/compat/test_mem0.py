@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import Memory
-from holdfast.compat import filters
+from holdfast import compat as filters
 from holdfast.compat.mem0 import AsyncMemory, AsyncMemoryClient, MemoryClient, MemoryNotFoundError
 from holdfast.compat.mem0 import Memory as Mem0
 from holdfast.errors import BadInput, Conflict

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 
 from holdfast import Memory
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from holdfast.testing.model import unreachable_url
 from tests.integrations.frameworks.promises import ModelFails, Promises
 from tests.project.test_docs import Server, blocks, missing

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from holdfast import Memory
 from holdfast.server.app import create_app
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from holdfast.testing.fakes import HashEmbedder
 
 from .conftest import BASE

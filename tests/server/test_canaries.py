@@ -22,7 +22,7 @@ from holdfast.llm.guarded_http import upstream_client
 from holdfast.llm.protocol import ModelError, Request
 from holdfast.llm.sealing import MASTER, keyring
 from holdfast.server.app import create_app
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from holdfast.testing.fakes import HashEmbedder
 from holdfast.testing.model import ModelServer, ServerAnswer, ServerRequest
 

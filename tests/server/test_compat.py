@@ -9,8 +9,8 @@ import mcp
 import pytest
 
 from holdfast.compat import encode
+from holdfast.server.gate import ServerSettings
 from holdfast.server.mcp import MemoryOwner, openmemory_tools
-from holdfast.server.settings import ServerSettings
 
 TOLD = [{"role": "user", "content": "I am a vegetarian."}, {"role": "assistant", "content": "Noted!"}]
 ANA = {"filters": {"user_id": "ana"}}

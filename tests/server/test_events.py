@@ -19,8 +19,8 @@ import pytest
 from holdfast import Config, Memory
 from holdfast.server.app import create_app
 from holdfast.server.events import EventFeed
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import make_server
-from holdfast.server.settings import ServerSettings
 
 WRITER = """
 import sys

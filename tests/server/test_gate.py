@@ -20,9 +20,8 @@ from holdfast.errors import (
 )
 from holdfast.llm.protocol import ModelError
 from holdfast.server.app import create_app
-from holdfast.server.gate import Rates
+from holdfast.server.gate import Rates, ServerSettings
 from holdfast.server.routing import problem_of
-from holdfast.server.settings import ServerSettings
 
 from .conftest import BASE
 

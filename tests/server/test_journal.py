@@ -15,8 +15,8 @@ from starlette.testclient import TestClient
 
 from holdfast.integrations import telemetry
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import log_to
-from holdfast.server.settings import ServerSettings
 
 from .conftest import BASE
 from .test_serve import start

@@ -14,8 +14,8 @@ from holdfast.errors import StoreBusy
 from holdfast.jobs.usage import CallTimes
 from holdfast.llm.protocol import BadAnswer, ModelError
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.metrics import Latencies
-from holdfast.server.settings import ServerSettings
 from holdfast.testing.model import ScriptedModel
 from holdfast.types import Price
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from holdfast import Memory
 from holdfast.server.app import create_app
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from holdfast.testing.fakes import FakeClock
 from holdfast.types import ApiKey
 

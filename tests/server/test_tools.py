@@ -15,8 +15,8 @@ import uvicorn
 from mcp import StdioServerParameters
 
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.mcp import MemoryOwner, tools
-from holdfast.server.settings import ServerSettings
 
 NAMES = [
     "add_memory",

@@ -22,8 +22,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import make_server, raise_limit
-from holdfast.server.settings import ServerSettings
 
 LIMITS = {"header_timeout_s": 0.8, "body_timeout_s": 0.8, "stuck_timeout_s": 0.8, "max_head_bytes": 16_384}
 IDLE = 2_000

@@ -28,8 +28,7 @@ from ..text import dataclass
 from ..text.validate import checked_count, replace_unstorable
 from ..types import BY_HAND_CONVERSATION, Fact, FactChange, Message
 from ..user import User
-from . import decode, encode
-from .filters import NAMES, matches, names_in
+from . import NAMES, decode, encode, matches, names_in
 
 log = logging.getLogger("holdfast")
 

@@ -18,7 +18,7 @@ from .. import __version__
 from ..memory import Memory
 from . import admin, compat, conversations, events, jobs, metrics, routing, users
 from .events import EventFeed
-from .gate import Gate, Grant, Quotas, SignInLinks
+from .gate import Gate, Grant, Quotas, ServerSettings, SignInLinks
 from .jobs import Tasks
 from .mcp import MemoryOwner, tools
 from .metrics import Latencies, Metered, Meters
@@ -37,7 +37,6 @@ from .proxy.upstream import Pool
 from .routing import PUBLIC, USER, RouteTable
 from .schemas import Problem
 from .serve import RequestLog, TraceContext
-from .settings import ServerSettings
 
 _DEFAULTS = ServerSettings()
 FOR_MODELS = """\

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from fastapi import Body, Header, Query, Request, Response
 
-from ..compat.filters import NAMES
+from ..compat import NAMES
 from ..compat.litellm import KeyValueMemory
 from ..compat.mem0 import Mem0Client
 from ..compat.zep import ZepShapes

@@ -27,9 +27,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..jobs.observer import store_id
 from ..scope import Scope as Whose
-from .gate import Grant
+from .gate import Grant, ServerSettings
 from .routing import MEDIA_TYPE
-from .settings import ServerSettings
 
 WANTED_FILES = 65_536
 _GRACE_S = 1.0  # the application, which can say why, goes first

@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from holdfast import Memory
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.pages.home import Counts
-from holdfast.server.settings import ServerSettings
 
 from ..conftest import BASE
 

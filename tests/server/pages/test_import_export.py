@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 
 LINES = b"".join(
     json.dumps(row).encode() + b"\n"

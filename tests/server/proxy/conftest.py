@@ -15,8 +15,8 @@ import pytest
 
 from holdfast import Memory
 from holdfast.server.app import create_app
+from holdfast.server.gate import ServerSettings
 from holdfast.server.serve import make_server
-from holdfast.server.settings import ServerSettings
 
 from .upstream import Fake, serving
 

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from holdfast import Memory
-from holdfast.server.gate import Grant, Quotas
+from holdfast.server.gate import Grant, Quotas, ServerSettings
 from holdfast.server.proxy.chat import ChatMemory, ProxiedChat, branches_of, children, way_to
 from holdfast.server.proxy.request import memory_options, read
 from holdfast.server.proxy.shapes import CHAT, MESSAGES, RESPONSES
-from holdfast.server.settings import ServerSettings
 from holdfast.types import Message
 
 from .test_clients import ask

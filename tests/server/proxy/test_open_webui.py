@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from holdfast.testing.model import unreachable_url
 
 from .conftest import served

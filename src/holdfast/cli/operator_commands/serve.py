@@ -181,7 +181,7 @@ def serve(server: ServerOptions, limits: LimitOptions, model: ModelOptions, opti
         for name in (
             "holdfast.server.app",
             "holdfast.server.serve",
-            "holdfast.server.settings",
+            "holdfast.server.gate",
             "holdfast.integrations.telemetry",
         )
     )

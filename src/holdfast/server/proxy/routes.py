@@ -27,9 +27,8 @@ from ...errors import EndpointRefused, HoldfastError
 from ...memory import Memory
 from ...text import dataclass
 from ...text.validate import short_cache_key
-from ..gate import Grant, Quotas
+from ..gate import Grant, Quotas, ServerSettings
 from ..routing import APP, WHOLE_USER, RouteTable, in_shape, problem, problem_of, protocol_of
-from ..settings import ServerSettings
 from .chat import ChatMemory, ProxiedChat, digest_of_name
 from .reply import Owner, Owners, References, ReplyReader, references
 from .request import (

@@ -23,7 +23,7 @@ from ...llm.guarded_http import upstream_client
 from ...memory import Memory
 from ...text import dataclass
 from ...types import Upstream as BroughtUpstream
-from ..settings import ServerSettings
+from ..gate import ServerSettings
 
 PROVIDERS = {"openai": frozenset(("openai", "ollama")), "anthropic": frozenset(("anthropic",))}
 THREADS = 32

@@ -11,7 +11,7 @@ import pytest
 from mem0 import AsyncMemoryClient, MemoryClient
 
 from holdfast import Memory
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from tests.server.proxy.conftest import served
 
 TOLD = [{"role": "user", "content": "I am a vegetarian."}, {"role": "assistant", "content": "Noted!"}]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from tests.server.proxy.conftest import served
 from tests.server.proxy.upstream import answer, serving
 

@@ -9,7 +9,7 @@ from zep_cloud import AsyncZep, Zep
 from zep_cloud.core.api_error import ApiError
 
 from holdfast import Memory
-from holdfast.server.settings import ServerSettings
+from holdfast.server.gate import ServerSettings
 from tests.server.proxy.conftest import served
 
 TOLD = [
