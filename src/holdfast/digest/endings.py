@@ -35,6 +35,7 @@ from .grammar import (
     ending_cue,
     ending_expressions,
     ending_templates,
+    english_cue,
     event_expressions,
     events_in,
     kind_expression,
@@ -48,15 +49,17 @@ from .mentions import is_said, subject_name
 from .new_values import (
     Reading,
     find_corrections,
+    find_kin,
     find_new_numbers,
     find_new_values,
-    is_of_other_sex,
-    is_told_of_another,
+    find_slips,
+    find_successors,
     said_name,
 )
 from .rules import MAX_READ_CHARS
 from .second_look import NO_THING, OTHER, KnownValue, find_flaws
-from .slots import amounts_in_words, kind_words, place_of
+from .slots import amounts_in_words, kind_words
+from .speakers import is_of_other_sex, is_told_of_another
 
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 OTHERS = "others/*"  # in `ends` of an event: what the message before stated of somebody else
@@ -145,7 +148,11 @@ def _found_in(
         reading = Reading(rules, message, _plain(rules, span.of(text)), span.start, others, by_label)
         ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
         known, latest = wanted, just
-        if before and _POINTS_BACK.search(reading.text) and (meant := _brought_up(before, wanted, message.seq - 1)):
+        if (
+            before
+            and english_cue("points_back").search(reading.text)
+            and (meant := _brought_up(before, wanted, message.seq - 1))
+        ):
             known = [meant.get((*one.address, one.value), one) for one in wanted]
             latest = list(meant.values())
             reading = replace(reading, by_label=cache(partial(_by_label, rules, known)))
@@ -227,7 +234,7 @@ def _in_sentence(
     """Yield what one sentence ends and puts in its place, each known value once."""
     sentences, latest = [one for one in wanted if one.kind == "statement"], just
     wanted, just = ([one for one in ones if one.kind == "attribute"] for ones in (wanted, just))
-    corrected = list(find_corrections(reading, wanted, just))
+    corrected = list(find_corrections(reading, wanted, just)) or list(find_slips(reading, latest))
     yield from corrected
     done = {(c.subject, c.category, c.key) for c in corrected}
     rest = [one for one in wanted if one.address not in done]
@@ -246,8 +253,8 @@ def _in_sentence(
     ]
     ended += _with_the_animal(ended, rest)
     ended += _with_the_partner(reading, ended, [*rest, *sentences])
-    ended += _by_its_kin(reading, rest, stated)
-    ended += _by_its_successor(reading, [*rest, *sentences], stated)
+    ended += find_kin(reading, rest, stated)
+    ended += find_successors(reading, [*rest, *sentences], stated)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     ended += [
@@ -309,8 +316,17 @@ def _named(reading: Reading, one: KnownValue) -> Span | None:
 
 
 def _people(reading: Reading, one: KnownValue) -> tuple[str, ...]:
-    """Return the names of whom a known value is about."""
+    """Return the names of whom a known value is about; and "she", where the message before spoke of nobody else."""
     named = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
+    pronoun = english_cue("he_or_she").match(reading.text) if one.subject != SELF else None
+    others = reading.by_label().get(OTHERS, ()) if pronoun else ()
+    lately = [other for other in others if other.seq and 0 < reading.message.seq - other.seq <= DIRECTLY]
+    if pronoun and {
+        other.subject
+        for other in lately
+        if not is_of_other_sex(reading.rules, reading.others, other.subject, pronoun[1])
+    } == {one.subject}:
+        named += (pronoun[1],)
     return named + same_words(reading.rules.code, one.subject)
 
 
@@ -340,7 +356,7 @@ def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[
             rest = place.sub(lambda name: " " * len(name[0]), text)[
                 : span[1]
             ]  # "signed off by the physio", who is known
-            if one.subject == SELF and is_told_of_another(replace(reading, text=rest)):
+            if one.subject == SELF and is_told_of_another(reading.rules, rest):
                 continue
             if not _keeps(reading, one, value_expression(names, reading.rules)):
                 yield one, span
@@ -376,7 +392,7 @@ def _is_about(reading: Reading, one: KnownValue, end: int) -> bool:
     whose = _WHOSE.match(one.text) if one.subject == SELF and one.kind == "statement" else None
     if one.subject == SELF and whose is None:
         text = re.sub(value_expression(one.names, reading.rules), "", reading.text[:end], flags=re.IGNORECASE)
-        return not is_told_of_another(replace(reading, text=text))  # "Braces came off" is about nobody called Braces
+        return not is_told_of_another(reading.rules, text)  # "Braces came off" is about nobody called Braces
     if _speaks_of(reading, one) or (whose is not None and _is_word_of(whose[1], reading.text)):
         return True
     return (
@@ -401,7 +417,7 @@ def _beside(reading: Reading, one: KnownValue, named: re.Match[str], signal: Cha
         fits = fits and (topic is None or topic.search(text[: named.start()]) is not None)
         fits = fits and whole is not None and reading.is_whole(one, whole)
         fits = fits and (one.subject == SELF or _speaks_of(reading, one))
-    return span if fits and reading.means(*span) else None
+    return span if fits and reading.means(*span) and not reading.is_once(one, *span) else None
 
 
 def _speaks_of(reading: Reading, one: KnownValue) -> bool:
@@ -409,20 +425,10 @@ def _speaks_of(reading: Reading, one: KnownValue) -> bool:
     return any(_is_word_of(name, reading.text) for name in (one.subject, *one.names, *_people(reading, one)))
 
 
-_NOT_HELD = expression(
-    r"\b(?:not|never|no|allerg\w+|hates|dislikes|wants|wishes|would|could|used to|was|were|had|did)\b|n't\b",
-    re.IGNORECASE,
-)
-_VERB = expression(r"(?:Is |Has been )?(?P<verb>[A-Za-z]{4,}?)(?:e?s|ing) (?P<rest>.*)")
-_PLAIN_VERBS = frozenset(
-    "take live work play make drive have keep need study mean feel look think know like love enjoy prefer speak own train learn".split()
-)
-
-
 def _kinds_for_signals(code: str, one: KnownValue) -> frozenset[str]:
     """Return the kinds by which a signal may end a known value; none for what no everyday word of change may end."""
     if one.kind == "statement":
-        if one.category == "history" or _NOT_HELD.search(one.text):
+        if one.category == "history" or english_cue("not_held").search(one.text):
             return frozenset()
         return frozenset(("statement",)) | _addresses_of(code, one.text)
     return frozenset((one.category, f"{one.category}/{one.key}")) if one.value != "false" else frozenset()
@@ -433,7 +439,7 @@ def _heads(one: KnownValue, known: Sequence[KnownValue]) -> tuple[str, ...]:
     found = one.value.split() if one.kind == "attribute" and one.category in _HEADED else []
     if one.category == "medication":
         found = one.words.split()
-    if one.kind == "statement" and (doing := _VERB.match(one.text)) and doing["verb"].lower() not in _PLAIN_VERBS:
+    if one.kind == "statement" and (doing := english_cue("telling_verb").match(one.text)):
         found = [doing["verb"]]
     if one.category == "goal" or one.category == "plan":
         found = [word for word in found if word[:1].isupper()]
@@ -491,52 +497,6 @@ def _by_its_kind(
         return None
     expressions = ending_expressions(reading.rules.code, one.category, SELF, value, (), reading.lowered)
     return _ending(reading, one, expressions, value)
-
-
-def _by_its_kin(
-    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
-) -> Iterator[tuple[KnownValue, Span]]:
-    """Yield the medicine in whose place a sentence puts another: of the same kind, or the only one; so with preferences."""
-    cue, lately = ending_cue(reading.rules.code, "swapped"), ending_cue(reading.rules.code, "lately")
-    for new in stated:
-        kind = new.value.rpartition(" ")[2].casefold()
-        if new.key != "prefers" or kind == new.value or not (lately and lately.search(reading.text)):
-            continue
-        for one in known:  # "I prefer aisle seats these days"
-            if (one.subject, one.key) == (new.subject, "prefers") and one.value.casefold().endswith(f" {kind}"):
-                if one.value.casefold() != new.value.casefold():
-                    yield one, (max(0, new.start - reading.offset), len(reading.text))
-    for new in stated:
-        start = new.start - reading.offset
-        if new.category != "medication" or not 0 <= start < len(reading.text) or not (cue and cue.search(reading.text)):
-            continue
-        old = [
-            one for one in known if (one.subject, one.category) == (new.subject, "medication") and one.key != new.key
-        ]
-        groups = [{*group.split()} for group in reading.rules.ended["kin"]]
-        kin = [one for one in old if any({one.key, new.key} <= group for group in groups)]
-        if len(old) == 1 and not all(any(key in group for group in groups) for key in (old[0].key, new.key)):
-            kin = old  # the only one, and nothing says that it is for something else
-        yield from ((one, (start, start + len(new.quote))) for one in kin)
-
-
-def _by_its_successor(
-    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
-) -> Iterator[tuple[KnownValue, Span]]:
-    """Yield the only known fact in whose place a sentence of change puts another: "Is with O2." after "Is with Vodafone."."""
-    code, text = reading.rules.code, reading.text
-    changed, added, instead = (ending_cue(code, name) for name in ("changed", "added", "in_place"))
-    if changed is None or added is None or instead is None or not changed.search(text) or added.search(text):
-        return
-    swapped = instead.search(text) is not None
-    for new, start in ((one, one.start - reading.offset) for one in stated):
-        place, end = place_of(code, new.text), min(len(text), start + len(new.quote))
-        same = [(one, place_of(code, one.text)) for one in known if place and one.subject == new.subject]
-        old = [one for one, other in same if place and other and other[0] == place[0] and other[1] != place[1]]
-        if swapped and not place and new.category in ("hobby", "language"):
-            old = [one for one in known if one.address == (new.subject, new.category, new.key)]
-        if 0 <= start < end and len(old) == 1 and old[0].value != new.value and reading.means(start, end):
-            yield old[0], (start, end)
 
 
 def _group(one: KnownValue) -> tuple[str, str]:
@@ -642,7 +602,7 @@ def _by_event(
             span, own = _search(reading, event_expressions(code, number, "just", named, lowered)), recent
             if span and _means_another(reading, span, own):
                 continue  # "we had a cat called Tom, he died"
-        if span is None:
+        if span is None or _is_of_kin(reading, span[0]):
             continue
         words = reading.text[slice(*span)].casefold()
         if OTHERS in event["ends"]:
@@ -652,7 +612,12 @@ def _by_event(
                 if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)
             }
             alone = not whom and len({one.subject for one in own}) == 1
-            own = [one for one in own if one.subject in whom or (alone and not is_of_other_sex(reading, one, words))]
+            own = [
+                one
+                for one in own
+                if one.subject in whom
+                or (alone and not is_of_other_sex(reading.rules, reading.others, one.subject, words))
+            ]
         meant = [
             one
             for one in own
@@ -670,6 +635,13 @@ def _by_event(
             or _asks_for(one, people)
         ]
         yield from ((one, span) for one in own if not _keeps(reading, one, value_expression(one.names, reading.rules)))
+
+
+def _is_of_kin(reading: Reading, start: int) -> bool:
+    """Whether the words before an event name a relative of another as who it happened to: "Marek's parents called it quits"."""
+    of_others, person = ending_cue(reading.rules.code, "of_others"), cues(reading.rules)["person"]
+    found = of_others.search(reading.text[:start]) if of_others is not None else None
+    return found is not None and found["what"] is not None and person.fullmatch(found["what"]) is not None
 
 
 def _asks_for(one: KnownValue, values: set[str]) -> bool:
@@ -691,7 +663,6 @@ def _called(code: str, one: KnownValue) -> tuple[str, ...]:
     return (*one.names, *(same_words(code, one.words.casefold()) if one.category in ("family", "home") else ()))
 
 
-_POINTS_BACK = expression(r"\b(?:it|them|he|she|him|her)\b", re.IGNORECASE)
 _PRONOUN = expression(r"\b(?:it|that|them|this|he|she)\b", re.IGNORECASE)
 
 
@@ -750,8 +721,6 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
 _EXPECTING = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
 _PARTNERS = _EXPECTING | {"husband", "boyfriend", "spouse", "fiance", "fiancé"}
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
-
-
 _UNEATEN = frozenset(("does_not_eat", "avoids"))
 
 
@@ -761,10 +730,8 @@ def _uneaten(one: KnownValue) -> str:
 
 
 _ALCOHOL = frozenset(
-    (
-        "bebidas alcohólicas",
-        "bebidas alcoólicas",
-        *"alcohol alkohol alcool álcool alcol 술 酒 お酒 alcolici alcoólicos".split(),
+    "bebidas alcohólicas|bebidas alcoólicas|alcohol|alkohol|alcool|álcool|alcol|술|酒|お酒|alcolici|alcoólicos".split(
+        "|"
     )
 )
 

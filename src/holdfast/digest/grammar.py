@@ -618,7 +618,10 @@ def correction(code: str) -> re.Pattern[str]:
         number = "|".join((r"\d+(?:[.,]\d+)?", *map(re.escape, rules.numbers)))  # "quatsch, 35!"
         said = rf"^\W*(?:{cue}\W*)*(?:{spelled(rules.ended['instead'], {})}\W*)+"
         start = rf"(?:{said}|{start}(?=(?:{number})\W*$))"
-    tail = r"(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
+    if code == FALLBACK:  # "it's 10 actually"
+        late = r"\W+(?:actually|sorry|i mean|i meant|my bad|my mistake|oops|typo)\W*$"
+        start = rf"(?:{start}|^\W*(?:{meant}\W*)*(?=(?:\d|(?-i:[A-Z]))[^.!?]{{0,30}}?{late}))"
+    tail = r"(?:\W+(?:actually|sorry|i mean|i meant|my bad|my mistake|oops|typo))?(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
     return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
 
 
@@ -753,6 +756,11 @@ def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
     return {
         name: re.compile(_expanded(source, rules.modality), re.IGNORECASE) for name, source in rules.modality.items()
     }
+
+
+def english_cue(name: str) -> re.Pattern[str]:
+    """Return a cue of English, the language that facts are worded in."""
+    return cues(_known(FALLBACK))[name]
 
 
 def _expanded(source: str, table: Mapping[str, str]) -> str:

@@ -18,7 +18,7 @@ from functools import cache, partial
 from ..scope import SELF
 from ..text import dataclass, expression, may_hold, plainly_lowered
 from ..text.dates import with_date
-from ..text.render import well_formed
+from ..text.render import in_same_unit, put_in_place, well_formed
 from ..types import Candidate, Message
 from .authorship import BLANK
 from .clauses import judge
@@ -29,8 +29,8 @@ from .grammar import (
     Span,
     contrast_expressions,
     correction,
-    cues,
     ending_cue,
+    english_cue,
     following_value,
     lexicon_words,
     renewal,
@@ -40,7 +40,18 @@ from .grammar import (
 from .mentions import subject_name, without_owner
 from .rules import FACT_SOURCE
 from .second_look import KnownValue
-from .slots import AMOUNT, NO_AMOUNT, amounts_in_words, is_like_amount, is_no_dose, money_at, read_at, sentence_times
+from .slots import (
+    AMOUNT,
+    NO_AMOUNT,
+    amounts_in_words,
+    is_like_amount,
+    is_no_dose,
+    money_at,
+    place_of,
+    read_at,
+    sentence_times,
+)
+from .speakers import is_namesake, is_of_other_sex, is_told_of_another, speaks_of_kin
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -48,7 +59,7 @@ _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _PAUSE = expression(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
 _DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
 _NUMBER = expression(r"\d+(?:[.,]\d+)?")
-_HABITS = frozenset(("schedule", "hobby", "preference", "appointment", "food"))
+_HABITS = frozenset(("behavioral", "schedule", "hobby", "preference", "appointment", "food"))
 _KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
 _ALSO = expression(r"\b(?:also|too|as well|another|a second|besides)\b", re.IGNORECASE)
 _DENIED = expression(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
@@ -117,8 +128,8 @@ class Reading:
 
     def is_whole(self, one: KnownValue, found: re.Match[str]) -> bool:
         """Whether a match names the value itself, and ends it for good: "sold the Volvo", not "the Volvo keys"."""
-        beside, habit = ending_cue(self.rules.code, "beside"), ending_cue(self.rules.code, "passing_habit")
-        if habit and one.category in _HABITS and habit.match(self.text, found.end()):
+        beside = ending_cue(self.rules.code, "beside")
+        if self.is_once(one, *found.span()) or self.is_once(one, found.start(), found.end("it")):
             return False
         within = ending_cue(self.rules.code, "within")
         if found.start("it") == found.start() and within and within.search(self.text[: found.start()]):
@@ -133,6 +144,13 @@ class Reading:
         if one.subject == SELF and whose and whose.search(self.text[: found.start("it")]):
             return False
         return not (found.end("it") == found.end() and beside and beside.match(self.text, found.end()))
+
+    def is_once(self, one: KnownValue, start: int, end: int) -> bool:
+        """Whether a doing is left out one time only: "yoga was cancelled today", but not "I quit yoga today"."""
+        habit, for_good = ending_cue(self.rules.code, "passing_habit"), ending_cue(self.rules.code, "for_good")
+        if habit is None or one.category not in _HABITS or habit.match(self.text, end) is None:
+            return False
+        return for_good is None or for_good.search(self.text, start, end) is None
 
     def stops(self, kinds: tuple[str, ...], value: str) -> bool:
         """Whether the sentence says something else of the value, so that nothing ends."""
@@ -184,6 +202,8 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
             if match is None or not reading.means(begin, match.end()):
                 continue
             new = _value_like(reading, one, match.end()) if "new" not in match.groupdict() else match.span("new")
+            while new and (begun := cue.match(sentence, *new)) and begun.end() < new[1]:  # "oops Genk not Gent"
+                new = new[1] - len(sentence[begun.end() : new[1]].lstrip(" ,:;-")), new[1]
             if new is not None and _fits(one, sentence[slice(*new)]) and not cue.fullmatch(sentence, *new):
                 yield from _put_right(reading, one, (min(match.start(), new[0]), max(match.end(), new[1])), new, known)
                 break
@@ -197,6 +217,28 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
         return
     renamed = list(_spelled_otherwise(reading, just))
     yield from renamed or _by_a_new_word(reading, just)
+
+
+def find_slips(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
+    """Yield the facts of the message before with another number or name in them: "wait no it was 2020", "tim not tom"."""
+    cue, last = ending_cue(reading.rules.code, "cue"), max((one.seq for one in just), default=0)
+    put_right = cue is not None and cue.search(reading.text) is not None
+    found = [(one, put_in_place(one.text, reading.text, put_right=put_right)) for one in just if one.seq == last]
+    slips = [(one, slip) for one, slip in found if slip is not None and reading.means(slip.start, slip.end)]
+    if len({slip.old for _, slip in slips}) != 1 or (put_right and reading.stops(("slip",), "(?!)")):
+        return
+    for one, slip in slips:
+        if one.kind == "attribute" and one.value == slip.old:
+            yield from _put_right(reading, one, (slip.start, slip.end), (slip.start, slip.end), just)
+            continue
+        text = re.sub(rf"(?<!\w){re.escape(slip.old)}(?!\w)", slip.new, one.text)
+        key, value = (
+            re.sub(rf"(?<![^\W_]){re.escape(slip.old)}(?![^\W_])", slip.new, of, flags=re.I)
+            for of in (one.key, one.value)
+        )
+        yield reading.retract((slip.start, slip.end), one)
+        stated = replace(reading.state((slip.start, slip.end), one, value, text), kind=one.kind)
+        yield replace(stated, key=key if key == one.key else key.casefold())
 
 
 def _of_another_subject(
@@ -246,7 +288,10 @@ def _by_a_new_word(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Can
         return
     counted = _counted(match["new"], recent)
     if counted is not None:
-        yield reading.state(match.span(), *counted)
+        moved = reading.state(match.span(), *counted)
+        day = _ISO_DAY.search(moved.value) if counted[0].category == "appointment" else None
+        end = datetime.strptime(day[0], "(%Y-%m-%d)").replace(tzinfo=UTC) + timedelta(days=1) if day else None
+        yield replace(moved, lifetime="event", valid_to_ms=int(end.timestamp() * 1000)) if end else moved
         return
     fitting = [one for one in recent if _fits(one, match["new"]) and not reading.text[match.end() :].strip(" .!)*")]
     if len({one.value.casefold() for one in fitting}) == 1:
@@ -259,7 +304,18 @@ def _counted(new: str, recent: Sequence[KnownValue]) -> tuple[KnownValue, str] |
     number, _, noun = new.strip(" .,;!").partition(" ")
     said = {int(number)} if number.isdigit() else amounts_in_words(number)
     counts = [one for one in recent if noun and one.key == f"how_many_{noun.casefold()}"]
-    return (counts[0], str(max(said))) if counts and said else None
+    if counts and said:
+        return counts[0], str(max(said))
+    timed = [
+        one
+        for one in recent
+        if one.category in ("appointment", "schedule") and english_cue("at_clock").search(one.value)
+    ]
+    return (
+        (timed[0], english_cue("at_clock").sub(f"at {new.strip(' .,;!')}", timed[0].value))
+        if len(timed) == 1 and english_cue("at_clock").match(f"at {new}")
+        else None
+    )
 
 
 def _spelled_otherwise(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -298,10 +354,11 @@ def _put_right(
     if not one.alone:
         yield reading.retract(span, one)
     yield reading.state(span, one, value)
-    if one.category == "pets" and subject_name(value) not in reading.others.values():
+    if one.category in ("pets", "family") and subject_name(value) not in reading.others.values():
         for other in (other for other in known if other.subject == subject_name(one.value)):
             yield reading.retract(span, other)
-            yield replace(reading.state(span, other, other.value, other.text), subject=subject_name(value))
+            text = re.sub(rf"\b{re.escape(one.value)}\b", value, other.text)
+            yield replace(reading.state(span, other, other.value, text), subject=subject_name(value))
 
 
 def _currency_of(one: KnownValue) -> str:
@@ -361,7 +418,8 @@ def _fits(one: KnownValue, new: str) -> bool:
 
 def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the new values of known facts that a sentence gives without saying of what: "bumped it up to 100"."""
-    of_another = cache(partial(is_told_of_another, reading))
+    rules, others = reading.rules, reading.others
+    of_another = cache(partial(is_told_of_another, rules, reading.text))
     for one in known:
         switched = _switched(reading, one) or _find_new_home(reading, one)
         if switched is not None and one.kind == "attribute":
@@ -399,10 +457,10 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             continue
         apart = kind == "schedule" and (_DENIED.search(reading.text[: match.start()]) or _ALSO.search(reading.text))
         if kind == "age_other" and (
-            _NOBODY_TURNED.match(reading.text[: match.end()].rpartition(".")[2])
-            or _is_namesake(reading, one, match.start())
-            or is_of_other_sex(reading, one, match[0])
-            or _speaks_of_kin(reading, one, match.start())
+            english_cue("nobody_turned").match(reading.text[: match.end()].rpartition(".")[2])
+            or is_namesake(rules, others, one.subject, reading.text[: match.start()])
+            or is_of_other_sex(rules, others, one.subject, match[0])
+            or speaks_of_kin(rules, others, one.subject, reading.text[: match.start()])
         ):
             continue  # "turned 24 and saw my nan" leaves out "I"
         if apart or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
@@ -411,11 +469,15 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             yield from _moved_to(reading, one, match.start())
             continue
         new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
-        new = str(max(amounts_in_words(new), default=new)) if kind.startswith("age") and not new.isdigit() else new
+        new = (
+            str(max(amounts_in_words(new), default=new))
+            if kind in ("age", "age_other", "how_many") and not new.isdigit()
+            else new
+        )
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
         ):
-            stated = reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
+            stated = reading.state(match.span(), one, in_same_unit(new, one.value, kind))
             yield from _on_another_day(reading, one, match.span(), new) if kind == "schedule" else [stated]
 
 
@@ -433,7 +495,7 @@ def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
     for one in known:
         if _is_anothers(reading, one, len(reading.text)) or one.category in ("identity", "medication", "allergy"):
             continue
-        if one.subject == SELF and is_told_of_another(reading):
+        if one.subject == SELF and is_told_of_another(reading.rules, reading.text):
             continue
         before = ordinal.search(one.text) if nth is not None and ordinal is not None else None
         if (
@@ -456,6 +518,52 @@ def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
             yield from _renumbered(reading, one, new.span(), old[0]["number"], new["number"])
 
 
+def find_kin(
+    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the medicine in whose place a sentence puts another: of the same kind, or the only one; so with preferences."""
+    cue, lately = ending_cue(reading.rules.code, "swapped"), ending_cue(reading.rules.code, "lately")
+    for new in stated:
+        kind = new.value.rpartition(" ")[2].casefold()
+        if new.key != "prefers" or kind == new.value or not (lately and lately.search(reading.text)):
+            continue
+        for one in known:  # "I prefer aisle seats these days"
+            if (one.subject, one.key) == (new.subject, "prefers") and one.value.casefold().endswith(f" {kind}"):
+                if one.value.casefold() != new.value.casefold():
+                    yield one, (max(0, new.start - reading.offset), len(reading.text))
+    for new in stated:
+        start = new.start - reading.offset
+        if new.category != "medication" or not 0 <= start < len(reading.text) or not (cue and cue.search(reading.text)):
+            continue
+        old = [
+            one for one in known if (one.subject, one.category) == (new.subject, "medication") and one.key != new.key
+        ]
+        groups = [{*group.split()} for group in reading.rules.ended["kin"]]
+        kin = [one for one in old if any({one.key, new.key} <= group for group in groups)]
+        if len(old) == 1 and not all(any(key in group for group in groups) for key in (old[0].key, new.key)):
+            kin = old  # the only one, and nothing says that it is for something else
+        yield from ((one, (start, start + len(new.quote))) for one in kin)
+
+
+def find_successors(
+    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
+) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield the only known fact in whose place a sentence of change puts another: "Is with O2." after "Is with Vodafone."."""
+    code, text = reading.rules.code, reading.text
+    changed, added, instead = (ending_cue(code, name) for name in ("changed", "added", "in_place"))
+    if changed is None or added is None or instead is None or not changed.search(text) or added.search(text):
+        return
+    swapped = instead.search(text) is not None
+    for new, start in ((one, one.start - reading.offset) for one in stated):
+        place, end = place_of(code, new.text), min(len(text), start + len(new.quote))
+        same = [(one, place_of(code, one.text)) for one in known if place and one.subject == new.subject]
+        old = [one for one, other in same if place and other and other[0] == place[0] and other[1] != place[1]]
+        if swapped and not place and new.category in ("hobby", "language"):
+            old = [one for one in known if one.address == (new.subject, new.category, new.key)]
+        if 0 <= start < end and len(old) == 1 and old[0].value != new.value and reading.means(start, end):
+            yield old[0], (start, end)
+
+
 def _find_new_home(reading: Reading, one: KnownValue) -> Candidate | None:
     """Return where another lives now: "Huda's in London now" after Dubai."""
     cue = ending_cue(reading.rules.code, "elsewhere") if one.subject != SELF and one.key == "lives_in" else None
@@ -467,12 +575,9 @@ def _find_new_home(reading: Reading, one: KnownValue) -> Candidate | None:
             continue
         new = read_at(reading.rules, PatternSlot("place", "place", False), reading.text, found.end(), lower_case=False)
         if new is not None and new.value.casefold() != one.value.casefold() and reading.means(found.start(), new.end):
-            if found["sure"] or _NOW.match(reading.text, new.end):
+            if found["sure"] or english_cue("for_good_now").match(reading.text, new.end):
                 return reading.state((found.start(), new.end), one, new.value)
     return None
-
-
-_NOW = expression(r",? (?:now|these days|nowadays|for good|permanently)\b", re.IGNORECASE)
 
 
 def _renumbered(reading: Reading, one: KnownValue, span: Span, old: str, new: str) -> Iterator[Candidate]:
@@ -492,37 +597,7 @@ def _names_subject(reading: Reading, one: KnownValue) -> bool:
 
 def _names_a_person(reading: Reading, one: KnownValue) -> bool:
     named = re.compile(re.escape(said_name(reading, one)), re.IGNORECASE)  # "Ramipril is 10 now" names none
-    return is_told_of_another(replace(reading, text=named.sub(lambda name: " " * len(name[0]), reading.text)))
-
-
-def is_told_of_another(reading: Reading) -> bool:
-    """Whether the person that a sentence mentions last is neither the user nor a doctor or nurse of the user."""
-    cue = cues(reading.rules)
-    if "carer" not in cue:
-        return False
-    text = reading.text
-    for carer in (cue["carer"], _DR):
-        text = carer.sub(lambda one: " " * len(one[0]), text)
-    people = [
-        found.start()
-        for found in cue["person"].finditer(text)
-        if found[0].casefold() not in _CARERS and not text[: found.start()][-1:].isalpha()
-    ]
-    named = [found for found in cue["other"].finditer(text) if not _PRONOUN.match(found[0])]
-    own = (
-        found.start()
-        for found in _OWN.finditer(text)
-        if not any(re.fullmatch(r"\s(?:[\w-]+ ){0,2}", text[found.end() : at]) for at in people if at > found.end())
-    )
-    return max((*people, *(found.start() for found in named)), default=-1) > max(own, default=-1)
-
-
-_CARERS = frozenset(
-    "doctor doctors doc docs gp vet nurse dentist therapist psychiatrist psych cardiologist consultant physio physiotherapist surgeon midwife".split()
-)
-_DR = expression(r"\b(?:dr|doctor|prof)\.? (?-i:[A-Z])[\w-]+", re.IGNORECASE)
-_PRONOUN = expression(r"(?:he|she|they|you|who|it)\b", re.IGNORECASE)  # "they've doubled it" says nothing of whom
-_OWN = expression(r"\b(?:i|i['’]?(?:m|ve|d|ll)|me|we|we['’](?:re|ve)|us|my|our)\b", re.IGNORECASE)
+    return is_told_of_another(reading.rules, named.sub(lambda name: " " * len(name[0]), reading.text))
 
 
 def _swapped(reading: Reading, one: KnownValue) -> Iterator[Candidate]:
@@ -567,9 +642,6 @@ _FACTORS = {
 _TIMES = {
     "a single": "once", "one": "once", "half an": "once", "half a": "once", "two": "twice", "three": "three times",
 }  # fmt: skip
-_HOW_OFTEN = expression(
-    r"(?:once|twice|(?:\d|three|four) times) (?:a|per) \w+|\b(?:every|each) \w+|\bdaily\b|\b(?:in the )?(?:morning|evening)s?(?: and (?:evening|night)s?)?"
-)
 _HIS_OR_HERS = expression(r"(?i)\w['’]s (?!has |been |got |now )|\b(?:his|her)\b")
 
 
@@ -582,13 +654,7 @@ def said_name(reading: Reading, one: KnownValue) -> str:
     )
     known = next((name for name in names if re.search(rf"{re.escape(name.casefold())}(?!\w)", said)), "")
     short = (word for word in re.findall(r"\w{4,}", said) if one.words.casefold().startswith(word))
-    return known or next((word for word in short if word not in _NO_SHORT_NAME), one.words)
-
-
-# Words that begin as the name of a medicine does and are none of its short names.
-_NO_SHORT_NAME = frozenset(
-    "code test form estr bact vent prop carb para ator chlor vita vitamin folic fish meth alle".split()
-)
+    return known or next((word for word in short if not english_cue("no_short_name").fullmatch(word)), one.words)
 
 
 def _scaled(
@@ -629,7 +695,7 @@ def _taken_as_often(reading: Reading, one: KnownValue, name: str) -> Candidate |
         often = f"{times} a {match['per'] or match['per_']}"
         if times == "once" and (match["times"] or "").startswith("half"):
             often = f"half a tablet {often}"
-        dose = _HOW_OFTEN.sub("", one.value).strip(" ,") if one.value != "takes it" else ""
+        dose = english_cue("how_often").sub("", one.value).strip(" ,") if one.value != "takes it" else ""
         value = f"{dose} {often}".strip()
         return None if value == one.value else reading.state(match.span(), one, value, f"Takes {one.words} {value}.")
     return None
@@ -646,41 +712,6 @@ def _is_anothers(reading: Reading, one: KnownValue, start: int) -> bool:
     )
 
 
-def is_of_other_sex(reading: Reading, one: KnownValue, words: str) -> bool:
-    """Whether a pronoun cannot mean the one a fact is about: "he stopped it" after "my mum takes metformin"."""
-    kin = {one.subject} | {name for name, subject in reading.others.items() if subject == one.subject}
-    female, male = (set(str(reading.rules.people.get(sex, "")).split()) for sex in ("female", "male"))
-    said = set(_WORDS.findall(words.casefold()))
-    return bool(kin & female and "he" in said) or bool(kin & male and "she" in said)
-
-
-_WORDS = expression(r"[^\W\d_]+")
-_THEIR_KIN = expression(
-    r"\b(?:his|her|their|my|our) (?:[\w-]+ )?(?P<kin>[\w-]+)(?: [A-Z]\w+)?(?=['’]s|,? (?:is|has|was|can|can't|said|just|will|[a-z]+s)\b)"
-)
-
-
-def _speaks_of_kin(reading: Reading, one: KnownValue, start: int) -> bool:
-    """Whether the words before a pronoun are about a relative of another: "his sister Nora can eat it, she's 8"."""
-    relations = reading.rules.lexicons.get("relation")
-    found = (
-        [relations.lookup(kin["kin"].casefold()) for kin in _THEIR_KIN.finditer(reading.text[:start])]
-        if relations
-        else []
-    )
-    return any(kin is not None and reading.others.get(kin) != one.subject for kin in found)
-
-
-def _is_namesake(reading: Reading, one: KnownValue, start: int) -> bool:
-    """Whether the words before a name make it another one of that name: "my niece Ella", where Ella is the daughter."""
-    relations, words = reading.rules.lexicons.get("relation"), reading.text[:start].split()
-    relation = relations.lookup(words[-1].casefold()) if relations and words else None
-    return relation is not None and reading.others.get(relation) != one.subject
-
-
-_NOBODY_TURNED = expression(r"\W*(?:(?:just|so|finally|btw|lol|omg|hey) )*turned\b", re.IGNORECASE)
-
-
 _KINDS_OF_VALUES = dict(
     pair.split("=")
     for pair in "work/earns=pay work/works_hours=hours finance/rent=rent health/weight=weight schedule/wakes_at=clock schedule/sleeps_at=clock".split()
@@ -693,6 +724,8 @@ def _kind_of_value(one: KnownValue) -> str:
         return "schedule" if len(re.findall(r"\b[A-Z]\w+days\b", one.text)) == 1 else ""
     if (one.category, one.key) == ("identity", "age"):
         return "age" if one.subject == SELF else "age_other"
+    if one.key.startswith("how_many_"):
+        return "how_many"
     if one.category == "budget" and "_for_" in one.key:
         return ""  # its purpose is named with it
     return _KINDS_OF_VALUES.get(f"{one.category}/{one.key}") or (
@@ -719,28 +752,11 @@ def _is_topic(
     return not same and topic is not None and topic.search(reading.message.content) is not None
 
 
-_IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
-
-
 def _on_another_day(reading: Reading, one: KnownValue, span: Span, new: str) -> Iterator[Candidate]:
     day, to = _DAY.findall(one.text)[:1], new.rstrip("s").capitalize()
     whose = re.match(r"Their (\w+)", one.text)
     meant = whose is None or re.search(rf"\b{whose[1]}\b", reading.text, re.IGNORECASE)
     return _renumbered(reading, one, span, day[0], to) if meant and day and day[0] != to else iter(())
-
-
-def _in_same_unit(new: str, old: str, kind: str) -> str:
-    """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
-    if kind in ("pay", "rent", "budget"):
-        number = new.strip("$€£").removesuffix("k").replace(",", "")
-        before = _NUMBER.search(old)
-        if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
-            number += "000"  # "it's 55 now" after 50k
-        thousands = new.endswith("k") and not _IN_THOUSANDS.search(old)
-        return _NUMBER.sub(f"{number}000" if thousands else number, old, count=1)
-    if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
-        return _NUMBER.sub(new, old, count=1)
-    return new
 
 
 def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candidate]:
@@ -752,7 +768,7 @@ def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candida
             found = reading.state((start, span.end), one, value)
             yield replace(found, lifetime="event", valid_to_ms=span.to_ms)
             return
-    day, old = _DAY_OF_MONTH.search(reading.text, start), _ISO_DAY.search(one.value)
+    day, old = english_cue("day_of_month").search(reading.text, start), _ISO_DAY.search(one.value)
     if day is not None and old is not None and 1 <= int(day[1]) <= monthrange(int(old[1]), int(old[2]))[1]:
         moved = datetime(int(old[1]), int(old[2]), int(day[1]), tzinfo=UTC)
         value = f"on {moved.day} {moved:%B} ({moved:%Y-%m-%d})"
@@ -761,10 +777,6 @@ def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candida
 
 
 _UNTIL = expression(r"^(?:(?:until|till|til) |(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\d))", re.IGNORECASE)
-_DAY_OF_MONTH = expression(
-    r"\b(?:to|until|till|for|on) the (\d{1,2})(?:st|nd|rd|th)(?=\W*$|[.,!;]| (?:of|at|now|instead|because|so|in the)\b)",
-    re.IGNORECASE,
-)
 _ISO_DAY = expression(r"\((\d{4})-(\d\d)-\d\d\)")
 
 
