@@ -42,6 +42,7 @@ TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![A-Za-z0-9_%]))?"
 _DIGIT = expression(r"\d")
 _BORROWED = expression(r"@([a-z]{2})\b")
 ANY_DIGIT = "#"
+TAIL_CHARS = 40  # of a sentence, in which closing words that say nothing are looked for
 MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
 
 
@@ -429,8 +430,13 @@ def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
 def same_words(code: str, word: str) -> tuple[str, ...]:
     """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
     rules = load_language(code)
-    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
-    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+    for group in rules.ended.get("same", ()) if rules is not None else ():
+        head, _, members = group.partition(">")  # "pork>bacon": bacon is pork, and no other meat
+        if members and word == head:
+            return tuple(members.split("|"))
+        if not members and word in group.split("|"):
+            return tuple(other for other in group.split("|") if other != word)
+    return ()
 
 
 @lru_cache(maxsize=256)
@@ -756,6 +762,24 @@ def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
     return {
         name: re.compile(_expanded(source, rules.modality), re.IGNORECASE) for name, source in rules.modality.items()
     }
+
+
+@remembered(1024)
+def addresses_of(code: str, sentence: str) -> frozenset[str]:
+    """Return the addresses at which a statement would be if it were an attribute: "family/partner" of "Is dating Ravi."."""
+    rules = load_language(code)
+    kinds: Mapping[str, str] = rules.ended.get("sentence", {}) if rules is not None else {}
+    return frozenset(address for address, source in kinds.items() if re.search(source, sentence))
+
+
+def without_fillers(rules: PatternLanguage, sentence: str) -> str:
+    """Return a sentence without the words around it that say nothing; every other character keeps its place."""
+    lead, tail = ending_cue(rules.code, "lead"), ending_cue(rules.code, "tail")
+    start = lead.match(sentence) if lead else None
+    if start is not None:
+        sentence = " " * start.end() + sentence[start.end() :]
+    last = sentence[-TAIL_CHARS:]
+    return sentence[: -len(last)] + tail.sub("", last, count=1) if tail and last else sentence
 
 
 def english_cue(name: str) -> re.Pattern[str]:

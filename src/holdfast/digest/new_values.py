@@ -618,13 +618,12 @@ def _swapped(reading: Reading, one: KnownValue) -> Iterator[Candidate]:
         return
 
 
-_I_TAKE = expression(r"\b(?:nehme|prends|tomo|prendo|i take|i'm (?:now )?on|i am (?:now )?on)\b", re.IGNORECASE)
 _NAMED_MEDICINE = expression(r"(?<=\s)(?!(?:Dosis|Tabletten?|Pillen?|Kapseln?|Tropfen|Dose)\b)[A-ZÄÖÜ][\w-]{4,}")
 
 
 def _is_of_another_medicine(reading: Reading, one: KnownValue, match: re.Match[str]) -> bool:
     """Whether a new dose is one of another medicine or patient: "jetzt nehme ich Candesartan 8" after Ramipril."""
-    if one.subject != SELF and _I_TAKE.search(match[0]):
+    if one.subject != SELF and english_cue("i_take").search(match[0]):
         return True
     new = "new" if match["new"] else "new_"
     before = reading.text[match.start() : match.start(new)]
@@ -639,9 +638,7 @@ _FACTORS = {
     "doubled": 2.0, "double": 2.0, "double the": 2.0, "twice the": 2.0, "twice as much": 2.0, "tripled": 3.0, "triple the": 3.0,
     "halved": 0.5, "halve": 0.5, "half": 0.5, "half the": 0.5, "half as much": 0.5, "cut in half": 0.5,
 }  # fmt: skip
-_TIMES = {
-    "a single": "once", "one": "once", "half an": "once", "half a": "once", "two": "twice", "three": "three times",
-}  # fmt: skip
+_TIMES = {"a single": "once", "one": "once", "half an": "once", "half a": "once", "two": "twice", "three": "three times"}  # fmt: skip
 _HIS_OR_HERS = expression(r"(?i)\w['’]s (?!has |been |got |now )|\b(?:his|her)\b")
 
 
@@ -764,7 +761,7 @@ def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candida
     at = reading.message.at
     for span in sentence_times(reading.text, at, reading.rules.code, ahead=True) if at is not None else ():
         if span.start >= start and span.to_ms > at.timestamp() * 1000 and span.relation in ("at", "until"):  # type: ignore[union-attr]
-            value = _UNTIL.sub("in " if span.grain == "month" else "on ", with_date(span, at))  # type: ignore[arg-type]
+            value = english_cue("until_word").sub("in " if span.grain == "month" else "on ", with_date(span, at))  # type: ignore[arg-type]
             found = reading.state((start, span.end), one, value)
             yield replace(found, lifetime="event", valid_to_ms=span.to_ms)
             return
@@ -776,7 +773,6 @@ def _moved_to(reading: Reading, one: KnownValue, start: int) -> Iterator[Candida
         yield replace(reading.state((start, day.end()), one, value), lifetime="event", valid_to_ms=end)
 
 
-_UNTIL = expression(r"^(?:(?:until|till|til) |(?=(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\d))", re.IGNORECASE)
 _ISO_DAY = expression(r"\((\d{4})-(\d\d)-\d\d\)")
 
 

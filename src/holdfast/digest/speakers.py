@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
@@ -393,3 +393,40 @@ def is_namesake(rules: PatternLanguage, others: Mapping[str, str], subject: str,
     relations, words = rules.lexicons.get("relation"), before.split()
     relation = relations.lookup(words[-1].casefold()) if relations and words else None
     return relation is not None and others.get(relation) != subject
+
+
+_AS_I_SAY = (
+    (r"(?<!\w)(?:my )?{who}(?: has|['’]?s been)(?!\w)", "i have"),
+    (r"(?<!\w)(?:my )?{who}['’]?s(?!\w)", "i'm"),
+    (r"(?<!\w)(?:my )?{who}(?!\w)", "i"),
+    (r"(?<!\w)doesn['’]?t(?!\w)", "don't"),
+    (r"(?<!\w)(?:his|her|their)(?!\w)", "my"),
+)
+
+
+def first_person(text: str, who: str) -> str:
+    """Return a sentence about another as the user would say it, each character at its place: "   I got laid off"."""
+    for source, own in _AS_I_SAY:
+        said = re.compile(source.format(who=re.escape(who)), re.IGNORECASE)
+        text = said.sub(partial(_in_width, own), text)
+    return text
+
+
+def _in_width(words: str, found: re.Match[str]) -> str:
+    return words.rjust(len(found[0]))
+
+
+def is_of_kin(rules: PatternLanguage, before: str, but: set[str]) -> bool:
+    """Whether words name another as who something happened to, none of *but*: "Marek's parents", "my roommate is"."""
+    last = _LAST_PERSON.search(before)
+    return (
+        last is not None
+        and last["who"].casefold() not in but
+        and cues(rules)["person"].fullmatch(last["who"]) is not None
+    )
+
+
+_LAST_PERSON = expression(
+    r"(?P<who>[\w-]+?)(?:['’]s|['’]re| is| are| was| were| has| have| just| went| goes| got| been| now)*\s+$",
+    re.IGNORECASE,
+)
