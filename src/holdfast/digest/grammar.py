@@ -625,9 +625,10 @@ def correction(code: str) -> re.Pattern[str]:
         said = rf"^\W*(?:{cue}\W*)*(?:{spelled(rules.ended['instead'], {})}\W*)+"
         start = rf"(?:{said}|{start}(?=(?:{number})\W*$))"
     if code == FALLBACK:  # "it's 10 actually"
-        late = r"\W+(?:actually|sorry|i mean|i meant|my bad|my mistake|oops|typo)\W*$"
-        start = rf"(?:{start}|^\W*(?:{meant}\W*)*(?=(?:\d|(?-i:[A-Z]))[^.!?]{{0,30}}?{late}))"
-    tail = r"(?:\W+(?:actually|sorry|i mean|i meant|my bad|my mistake|oops|typo))?(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
+        mean = "i mean|i meant|i always (?:mix|confuse) (?:them|those|the two)(?: up)?|autocorrect|typo"
+        late = rf"\W+(?:(?:actually|sorry|my bad|my mistake|oops)\W*$|(?:{mean})\b)"
+        start = rf"(?:{start}|^\W*(?:{meant}\W*)*(?=(?:\d|(?-i:[A-Z]))[^.!?]{{0,30}}?{late}|[\w ]{{3,30}}\W+(?:{mean})\W*$))"
+    tail = r"(?:\W+(?:actually|sorry|i mean|i meant|my bad|my mistake|oops|typo|autocorrect|i always (?:mix|confuse) (?:them|those|the two)(?: up)?))?(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
     return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
 
 

@@ -37,7 +37,7 @@ from .grammar import (
     stopping_expressions,
     switch_expressions,
 )
-from .mentions import subject_name, without_owner
+from .mentions import subject_name
 from .rules import FACT_SOURCE
 from .second_look import KnownValue
 from .slots import (
@@ -51,7 +51,7 @@ from .slots import (
     read_at,
     sentence_times,
 )
-from .speakers import is_namesake, is_of_other_sex, is_told_of_another, speaks_of_kin
+from .speakers import is_anothers, is_namesake, is_of_other_sex, is_told_of_another, speaks_of_kin, subject_of
 
 CONFIDENCE = 0.85
 _NAME = expression(r"(?-i:[^\W\d_a-z])[^\W\d_]+")
@@ -61,21 +61,10 @@ _DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IG
 _NUMBER = expression(r"\d+(?:[.,]\d+)?")
 _HABITS = frozenset(("behavioral", "schedule", "hobby", "preference", "appointment", "food"))
 _KINDS = frozenset(("medication", "tech", "food", "preference", "allergy", "language", "hobby"))
-_ALSO = expression(r"\b(?:also|too|as well|another|a second|besides)\b", re.IGNORECASE)
 _DENIED = expression(r"(?:n't|\b(?:no longer|not|never|used to|stopped|quit))\b[^.!?,;]*\Z", re.IGNORECASE)
-_CUT = frozenset("it's its is was are that's the a an to of and".split())  # words that end no value
-_NO_VALUE = frozenset(
-    "is am are was i'm im i it that this he she they we you the a an to of so well yes no not just all more one what how fine ok okay good sorry "
-    "tonight today tomorrow yesterday again really please maybe probably never always still too either that's it's i'm "
-    "he's she's they're we're you're who's there's i've we've they've "
-    "there here gone done over dead true false wrong right only really very him her them me us been being going".split()
-)
 
 _UNIT = expression(r"([$€£¥]?)\d+(?:[.,]\d+)?((?: ?[^\W\d][\w%/-]*)*| ?[%€$£])")
-_LASTS = expression(r"\b(?:minutes?|hours?|days?|weeks?|months?|years?)\b", re.IGNORECASE)
 _DAYS = expression(r"(?P<number>\d{1,3}) (?:days?|(?P<week>weeks?))", re.IGNORECASE)
-_PARTS = frozenset("type stage grade phase level class version".split())
-_MYSELF = frozenset("me myself mine ich mich mir yo mí mi moi io eu mim".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +137,11 @@ class Reading:
     def is_once(self, one: KnownValue, start: int, end: int) -> bool:
         """Whether a doing is left out one time only: "yoga was cancelled today", but not "I quit yoga today"."""
         habit, for_good = ending_cue(self.rules.code, "passing_habit"), ending_cue(self.rules.code, "for_good")
-        if habit is None or one.category not in _HABITS or habit.match(self.text, end) is None:
+        doing = one.category in _HABITS or (
+            one.kind == "statement" and english_cue("habit").match(one.text) is not None
+        )
+        once = english_cue("today_no").search(f"{self.text[:start]}|{self.text[start:end]}") if habit else None
+        if habit is None or not doing or (once is None and habit.match(self.text, end) is None):
             return False
         return for_good is None or for_good.search(self.text, start, end) is None
 
@@ -201,6 +194,9 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
             begin = min(match.start(), signal.start() if signal else match.start()) if match is not None else 0
             if match is None or not reading.means(begin, match.end()):
                 continue
+            own = one.category not in ("family", "pets", "appointment") and one.subject == SELF
+            if own and is_told_of_another(reading.rules, sentence[: match.start()]):
+                continue  # "my wife is at Roche, not Novartis"
             new = _value_like(reading, one, match.end()) if "new" not in match.groupdict() else match.span("new")
             while new and (begun := cue.match(sentence, *new)) and begun.end() < new[1]:  # "oops Genk not Gent"
                 new = new[1] - len(sentence[begun.end() : new[1]].lstrip(" ,:;-")), new[1]
@@ -222,22 +218,19 @@ def find_corrections(reading: Reading, known: Sequence[KnownValue], just: Sequen
 def find_slips(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the facts of the message before with another number or name in them: "wait no it was 2020", "tim not tom"."""
     cue, last = ending_cue(reading.rules.code, "cue"), max((one.seq for one in just), default=0)
-    put_right = cue is not None and cue.search(reading.text) is not None
-    found = [(one, put_in_place(one.text, reading.text, put_right=put_right)) for one in just if one.seq == last]
+    put_right, text = cue is not None and cue.search(reading.text) is not None, reading.text
+    found = [(one, put_in_place(one.text, text, one.value, put_right=put_right)) for one in just if one.seq == last]
     slips = [(one, slip) for one, slip in found if slip is not None and reading.means(slip.start, slip.end)]
-    if len({slip.old for _, slip in slips}) != 1 or (put_right and reading.stops(("slip",), "(?!)")):
-        return
-    for one, slip in slips:
-        if one.kind == "attribute" and one.value == slip.old:
-            yield from _put_right(reading, one, (slip.start, slip.end), (slip.start, slip.end), just)
+    if any(is_told_of_another(reading.rules, text[: slip.start]) for _, slip in slips):
+        slips = [(one, slip) for one, slip in slips if one.subject != SELF or _is_name(one)]
+    for one, slip in slips if len({slip.old for _, slip in slips}) == 1 else ():
+        span, old = (slip.start, slip.end), re.compile(rf"(?<![^\W_]){re.escape(slip.old)}(?![^\W_])", re.IGNORECASE)
+        if one.kind == "attribute" and one.value == slip.old and _is_name(one):
+            yield from _put_right(reading, one, span, span, just)
             continue
-        text = re.sub(rf"(?<!\w){re.escape(slip.old)}(?!\w)", slip.new, one.text)
-        key, value = (
-            re.sub(rf"(?<![^\W_]){re.escape(slip.old)}(?![^\W_])", slip.new, of, flags=re.I)
-            for of in (one.key, one.value)
-        )
-        yield reading.retract((slip.start, slip.end), one)
-        stated = replace(reading.state((slip.start, slip.end), one, value, text), kind=one.kind)
+        key, value, words = (old.sub(slip.new, of) for of in (one.key, one.value, one.text))
+        yield reading.retract(span, one)
+        stated = replace(reading.state(span, one, value, words), kind=one.kind)
         yield replace(stated, key=key if key == one.key else key.casefold())
 
 
@@ -247,7 +240,7 @@ def _of_another_subject(
     """Yield what was just stated of the wrong one, as a fact about the right one: "that was about Otto, not Pixel"."""
     cue = ending_cue(reading.rules.code, "whose")
     for found in cue.finditer(reading.text) if cue is not None else ():
-        right, wrong = (_subject_of(reading, found[name]) for name in ("right", "wrong"))
+        right, wrong = (subject_of(reading.rules, reading.others, found[name]) for name in ("right", "wrong"))
         named = found["of"] is not None or " " in found["right"] or right in (SELF, *reading.others.values())
         meant = [one for one in just if one.subject == wrong and not _is_name(one)]
         named_by_value = [one for one in known if one.subject == wrong and not _is_name(one) and one.words]
@@ -259,16 +252,6 @@ def _of_another_subject(
         for one in wanted:
             yield reading.retract(found.span(), one)
             yield replace(reading.state(found.span(), one, one.value, one.text), subject=right, kind=one.kind)
-
-
-def _subject_of(reading: Reading, words: str) -> str:
-    """Return the subject that a name, "me" or "my sister" means."""
-    name = words.casefold()
-    if name in _MYSELF:
-        return SELF
-    bare, relations = without_owner(name), reading.rules.lexicons.get("relation")
-    kin = relations.lookup(words.rpartition(" ")[2]) if relations is not None and " " in words else None
-    return reading.others.get(name) or reading.others.get(bare) or subject_name(kin or bare)
 
 
 def _is_name(one: KnownValue) -> bool:
@@ -405,12 +388,15 @@ def _fits(one: KnownValue, new: str) -> bool:
     new = new.strip(" .,;!'’")
     if one.value.isdigit() and " " not in new and (said := amounts_in_words(new)):
         return one.value not in map(str, said)  # "two. No, sorry, three"
-    if (_LASTS.search(new) is None) != (_LASTS.search(one.value) is None) and new[:1].isdigit() and " " in new:
+    lasts = english_cue("lasts").search
+    if (lasts(new) is None) != (lasts(one.value) is None) and new[:1].isdigit() and " " in new:
         return one.key.endswith("_days")  # two weeks are no weight
     words = new.casefold().split()
-    if not words or words[0] in _NO_VALUE or words[-1] in _CUT or new.casefold() == one.words.casefold():
+    if not words or english_cue("no_value").fullmatch(words[0]) or new.casefold() == one.words.casefold():
         return False
-    if words[0] in _PARTS and words[0] not in one.value.casefold():
+    if english_cue("cut_word").fullmatch(words[-1]):
+        return False
+    if english_cue("part_word").fullmatch(words[0]) and words[0] not in one.value.casefold():
         return False  # "type 1" is no condition
     named = one.value[:1].isupper() and one.category != "dietary"
     return new[:1].isdigit() == one.value[:1].isdigit() and (not named or new[:1].isupper() or new[:1].isdigit())
@@ -418,8 +404,7 @@ def _fits(one: KnownValue, new: str) -> bool:
 
 def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the new values of known facts that a sentence gives without saying of what: "bumped it up to 100"."""
-    rules, others = reading.rules, reading.others
-    of_another = cache(partial(is_told_of_another, rules, reading.text))
+    of_another = cache(partial(is_told_of_another, reading.rules, reading.text))
     for one in known:
         switched = _switched(reading, one) or _find_new_home(reading, one)
         if switched is not None and one.kind == "attribute":
@@ -455,15 +440,16 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if amount is not None and amount.kind != _currency_of(one):
             yield from _in_another_currency(reading, one, match.span(), match.span("new"))
             continue
-        apart = kind == "schedule" and (_DENIED.search(reading.text[: match.start()]) or _ALSO.search(reading.text))
-        if kind == "age_other" and (
-            english_cue("nobody_turned").match(reading.text[: match.end()].rpartition(".")[2])
-            or is_namesake(rules, others, one.subject, reading.text[: match.start()])
-            or is_of_other_sex(rules, others, one.subject, match[0])
-            or speaks_of_kin(rules, others, one.subject, reading.text[: match.start()])
-        ):
+        apart = kind == "schedule" and (
+            _DENIED.search(reading.text[: match.start()]) or english_cue("beside_it").search(reading.text)
+        )
+        if kind == "age_other" and _is_no_age_of(reading, one, match):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        if apart or _is_anothers(reading, one, match.start()) or reading.stops((f"new/{kind}",), r"(?!)"):
+        if (
+            apart
+            or is_anothers(reading.rules, one.subject, reading.text[: match.start()])
+            or reading.stops((f"new/{kind}",), r"(?!)")
+        ):
             continue
         if kind == "appointment":
             yield from _moved_to(reading, one, match.start())
@@ -475,10 +461,20 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             else new
         )
         if new.casefold() != one.value.casefold() and (
-            kind != "favorite" or new.casefold().split()[0] not in _NO_VALUE
+            kind != "favorite" or not english_cue("no_value").fullmatch(new.casefold().split()[0])
         ):
             stated = reading.state(match.span(), one, in_same_unit(new, one.value, kind))
             yield from _on_another_day(reading, one, match.span(), new) if kind == "schedule" else [stated]
+
+
+def _is_no_age_of(reading: Reading, one: KnownValue, match: re.Match[str]) -> bool:
+    rules, before, others = reading.rules, reading.text[: match.start()], reading.others
+    return (
+        english_cue("nobody_turned").match(reading.text[: match.end()].rpartition(".")[2]) is not None
+        or is_namesake(rules, others, one.subject, before)
+        or is_of_other_sex(rules, others, one.subject, match[0])
+        or speaks_of_kin(rules, others, one.subject, before)
+    )
 
 
 def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[Candidate]:
@@ -493,7 +489,11 @@ def find_new_numbers(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
     if not (changed and len(numbers) == 1) and nth is None:
         return
     for one in known:
-        if _is_anothers(reading, one, len(reading.text)) or one.category in ("identity", "medication", "allergy"):
+        if is_anothers(reading.rules, one.subject, reading.text) or one.category in (
+            "identity",
+            "medication",
+            "allergy",
+        ):
             continue
         if one.subject == SELF and is_told_of_another(reading.rules, reading.text):
             continue
@@ -639,7 +639,6 @@ _FACTORS = {
     "halved": 0.5, "halve": 0.5, "half": 0.5, "half the": 0.5, "half as much": 0.5, "cut in half": 0.5,
 }  # fmt: skip
 _TIMES = {"a single": "once", "one": "once", "half an": "once", "half a": "once", "two": "twice", "three": "three times"}  # fmt: skip
-_HIS_OR_HERS = expression(r"(?i)\w['’]s (?!has |been |got |now )|\b(?:his|her)\b")
 
 
 def said_name(reading: Reading, one: KnownValue) -> str:
@@ -670,12 +669,16 @@ def _scaled(
         what = (match["what"] or "").casefold()
         bare = what.rpartition(" ")[0] if what.endswith((" dose", " dosage", " tablets", " pills")) else what
         named = bare in ("", "dose", "dosage", one.words.casefold(), name.casefold()) or what[:4] in ("tabl", "pill")
-        if one.subject == SELF and _HIS_OR_HERS.search(match[0]):
+        if one.subject == SELF and english_cue("his_or_hers").search(match[0]):
             continue
         topic = ending_cue(reading.rules.code, "topic_medication")
         if not what and (topic is None or topic.search(reading.message.content) is None):
             continue  # "they doubled it" may be the rent
-        if not named or _is_anothers(reading, one, match.start()) or not reading.means(match.start(), match.end()):
+        if (
+            not named
+            or is_anothers(reading.rules, one.subject, reading.text[: match.start()])
+            or not reading.means(match.start(), match.end())
+        ):
             continue
         number = float(old[0].replace(",", ".")) * _FACTORS[match["how"].lower()]
         return reading.state(match.span(), one, _NUMBER.sub(f"{number:g}", one.value, count=1))
@@ -686,7 +689,11 @@ def _taken_as_often(reading: Reading, one: KnownValue, name: str) -> Candidate |
     """Return the value with the new times a day in "only one naproxen a day from now on"."""
     for pattern in renewal(reading.rules.code, "how_often", name, reading.lowered):
         match = pattern.search(reading.text)
-        if match is None or not reading.means(*match.span()) or _is_anothers(reading, one, match.start()):
+        if (
+            match is None
+            or not reading.means(*match.span())
+            or is_anothers(reading.rules, one.subject, reading.text[: match.start()])
+        ):
             continue
         times = _TIMES[match["times"].lower()] if match["times"] else match["times_"].lower()
         often = f"{times} a {match['per'] or match['per_']}"
@@ -696,17 +703,6 @@ def _taken_as_often(reading: Reading, one: KnownValue, name: str) -> Candidate |
         value = f"{dose} {often}".strip()
         return None if value == one.value else reading.state(match.span(), one, value, f"Takes {one.words} {value}.")
     return None
-
-
-def _is_anothers(reading: Reading, one: KnownValue, start: int) -> bool:
-    """Whether the words before a new value name what another person has: "the neighbor's dog is down to 27 kilos"."""
-    of_others = ending_cue(reading.rules.code, "of_others")
-    found = of_others.search(reading.text[:start]) if of_others else None
-    of_relative = ending_cue(reading.rules.code, "of_relative") if one.subject == SELF else None
-    return (of_relative is not None and of_relative.search(reading.text[:start]) is not None) or (
-        found is not None
-        and (one.subject == SELF or one.subject.casefold() == (found["what"] or one.subject).casefold())
-    )
 
 
 _KINDS_OF_VALUES = dict(

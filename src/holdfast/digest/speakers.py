@@ -16,11 +16,13 @@ from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
+from ..scope import SELF
 from ..text import expression, remembered
 from ..text.languages import STOP
 from ..text.sentences import split_sentences
 from ..types import Message
-from .grammar import PatternLanguage, cues, english_cue
+from .grammar import PatternLanguage, cues, ending_cue, english_cue
+from .mentions import subject_name, without_owner
 
 BLANK = "\x00"
 Span = tuple[int, int]
@@ -430,3 +432,23 @@ _LAST_PERSON = expression(
     r"(?P<who>[\w-]+?)(?:['’]s|['’]re| is| are| was| were| has| have| just| went| goes| got| been| now)*\s+$",
     re.IGNORECASE,
 )
+
+
+def is_anothers(rules: PatternLanguage, subject: str, before: str) -> bool:
+    """Whether the words before a new value name what another person has: "the neighbor's dog is down to 27 kilos"."""
+    of_others = ending_cue(rules.code, "of_others")
+    found = of_others.search(before) if of_others else None
+    of_relative = ending_cue(rules.code, "of_relative") if subject == SELF else None
+    return (of_relative is not None and of_relative.search(before) is not None) or (
+        found is not None and (subject == SELF or subject.casefold() == (found["what"] or subject).casefold())
+    )
+
+
+def subject_of(rules: PatternLanguage, others: Mapping[str, str], words: str) -> str:
+    """Return the subject that a name, "me" or "my sister" means."""
+    name = words.casefold()
+    if english_cue("myself").fullmatch(name):
+        return SELF
+    bare, relations = without_owner(name), rules.lexicons.get("relation")
+    kin = relations.lookup(words.rpartition(" ")[2]) if relations is not None and " " in words else None
+    return others.get(name) or others.get(bare) or subject_name(kin or bare)

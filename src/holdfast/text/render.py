@@ -310,12 +310,17 @@ _NOT_FIRST = expression(r"\bnot (?P<old>\d+|[^\W\d_]+),? (?:but )?(?P<new>\d+|[^
 _WAS = expression(r"\bthe (?P<old>\d+) was\b", re.IGNORECASE)
 _LIGHT = frozenset(
     "it it's its he's hes she's shes i'm im was is am i he she they mean meant no nope wait sorry actually make that that's thats in on at about around my not said "
-    "should be have been of oh oops um uh the born number correction typo rather well just only hang hold ah haha lol bad mistake turned by from to wrong".split()
+    "should be have been of oh oops um uh the born number correction typo rather well just only hang hold ah haha lol bad mistake turned by from to wrong now instead today these days anymore again currently lately then here there too also yes yet".split()
+)
+# "A negative, sorry", of what has a word in common with the value that is known.
+_PHRASE = expression(
+    r"\W*(?:(?:it's|its|it is|that's|i meant|i mean|no|wait|sorry|actually|oops),? )*((?:[^\W_][\w'’-]*)(?: [^\W_][\w'’-]*){1,3}?)(?=\s*(?:[,.!;]|$| (?:actually|sorry|i mean|i meant)\b))",
+    re.IGNORECASE,
 )
 _ON_DAY = expression(r" ?\(\d{4}-\d\d-\d\d\)")
 
 
-def put_in_place(fact: str, sentence: str, *, put_right: bool) -> Slip | None:
+def put_in_place(fact: str, sentence: str, value: str = "", *, put_right: bool) -> Slip | None:
     """
     Return the number or the name that a short correction puts in the place of one in *fact*.
 
@@ -329,6 +334,14 @@ def put_in_place(fact: str, sentence: str, *, put_right: bool) -> Slip | None:
         if said is not None and old is not None and said["new"].casefold() not in own and _is_alike(old, said["new"]):
             new = said["new"].capitalize() if old[:1].isupper() else said["new"]
             return Slip(old, new, *said.span("new"))
+    phrase = _PHRASE.match(sentence) if put_right and " " in value and value in fact else None
+    words, old_words = (phrase[1].split() if phrase else []), value.split()
+    if phrase is not None and 1 < len(words) <= len(old_words) and phrase[1] != value and not _COUNT.search(phrase[1]):
+        if (
+            any(new == old for new, old in zip(reversed(words), reversed(old_words), strict=False))
+            or words[0] == old_words[0]
+        ):
+            return Slip(value, phrase[1], *phrase.span(1))
     counts, known = list(_COUNT.finditer(sentence)), {one[0] for one in _COUNT.finditer(_ON_DAY.sub("", fact))}
     new_ones = [one for one in counts if one[0] not in known]
     before = re.findall(r"[^\W\d_][\w'’-]*", sentence[: new_ones[0].start()].casefold()) if new_ones else ["?"]
