@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Memory
-from holdfast.digest.endings import find_endings
+from holdfast.digest.changes.endings import find_endings
 from holdfast.digest.grammar import (
     contrast_expressions,
     correction,

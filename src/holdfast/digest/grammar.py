@@ -42,6 +42,7 @@ TECH_VERSION = r"(?:\s*v?\d+(?:\.\d+)*(?![A-Za-z0-9_%]))?"
 _DIGIT = expression(r"\d")
 _BORROWED = expression(r"@([a-z]{2})\b")
 ANY_DIGIT = "#"
+TAIL_CHARS = 40  # of a sentence, in which closing words that say nothing are looked for
 MAX_TEXT_CHARS = 600  # longer stretches are not one sentence; they are read in pieces of this size
 
 
@@ -429,8 +430,13 @@ def lexicon_words(code: str, text: str) -> Mapping[str, tuple[str, ...]]:
 def same_words(code: str, word: str) -> tuple[str, ...]:
     """Return the other everyday words for *word*: "gran", "nan" for "grandmother"."""
     rules = load_language(code)
-    groups = (group.split("|") for group in (rules.ended.get("same", ()) if rules is not None else ()))
-    return next((tuple(other for other in group if other != word) for group in groups if word in group), ())
+    for group in rules.ended.get("same", ()) if rules is not None else ():
+        head, _, members = group.partition(">")  # "pork>bacon": bacon is pork, and no other meat
+        if members and word == head:
+            return tuple(members.split("|"))
+        if not members and word in group.split("|"):
+            return tuple(other for other in group.split("|") if other != word)
+    return ()
 
 
 @lru_cache(maxsize=256)
@@ -618,7 +624,11 @@ def correction(code: str) -> re.Pattern[str]:
         number = "|".join((r"\d+(?:[.,]\d+)?", *map(re.escape, rules.numbers)))  # "quatsch, 35!"
         said = rf"^\W*(?:{cue}\W*)*(?:{spelled(rules.ended['instead'], {})}\W*)+"
         start = rf"(?:{said}|{start}(?=(?:{number})\W*$))"
-    tail = r"(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
+    if code == FALLBACK:  # "it's 10 actually"
+        mean = "i mean|i meant|i always (?:mix|confuse) (?:them|those|the two)(?: up)?|autocorrect|typo"
+        late = rf"\W+(?:(?:actually|sorry|my bad|my mistake|oops)\W*$|(?:{mean})\b)"
+        start = rf"(?:{start}|^\W*(?:{meant}\W*)*(?=(?:\d|(?-i:[A-Z]))[^.!?]{{0,30}}?{late}|[\w ]{{3,30}}\W+(?:{mean})\W*$))"
+    tail = r"(?:\W+(?:actually|sorry|i mean|i meant|my bad|my mistake|oops|typo|autocorrect|i always (?:mix|confuse) (?:them|those|the two)(?: up)?))?(?:\s+(?:for|as|is|was)\s+(?:my|the|his|her|our)\s+[\w ]{2,20})?(?:\s*[,–—-]+\s*(?:i|my|sorry|always|autocorrect)\b[^.!?]*)?"
     return re.compile(rf"{start}{new_value(rules)}{tail if code == FALLBACK else ''}\W*$", re.IGNORECASE)
 
 
@@ -755,36 +765,30 @@ def cues(rules: PatternLanguage) -> dict[str, re.Pattern[str]]:
     }
 
 
+@remembered(1024)
+def addresses_of(code: str, sentence: str) -> frozenset[str]:
+    """Return the addresses at which a statement would be if it were an attribute: "family/partner" of "Is dating Ravi."."""
+    rules = load_language(code)
+    kinds: Mapping[str, str] = rules.ended.get("sentence", {}) if rules is not None else {}
+    return frozenset(address for address, source in kinds.items() if re.search(source, sentence))
+
+
+def without_fillers(rules: PatternLanguage, sentence: str) -> str:
+    """Return a sentence without the words around it that say nothing; every other character keeps its place."""
+    lead, tail = ending_cue(rules.code, "lead"), ending_cue(rules.code, "tail")
+    start = lead.match(sentence) if lead else None
+    if start is not None:
+        sentence = " " * start.end() + sentence[start.end() :]
+    last = sentence[-TAIL_CHARS:]
+    return sentence[: -len(last)] + tail.sub("", last, count=1) if tail and last else sentence
+
+
+def english_cue(name: str) -> re.Pattern[str]:
+    """Return a cue of English, the language that facts are worded in."""
+    return cues(_known(FALLBACK))[name]
+
+
 def _expanded(source: str, table: Mapping[str, str]) -> str:
     """Expand a cue: line breaks are layout, a space is any white space, ``{lead}`` another cue."""
     whole = re.sub(r"\{([a-z_]+)\}", lambda hole: table[hole[1]], source)
     return re.sub(r"\s*\n\s*", "", whole.strip()).replace(" ", r"\s+")
-
-
-def is_told_of_another(rules: PatternLanguage, text: str) -> bool:
-    """Whether the person that a sentence mentions last is neither the user nor a doctor or nurse of the user."""
-    cue = cues(rules)
-    if "carer" not in cue:
-        return False
-    for carer in (cue["carer"], _DR):
-        text = carer.sub(lambda one: " " * len(one[0]), text)
-    people = [
-        found.start()
-        for found in cue["person"].finditer(text)
-        if found[0].casefold() not in _CARERS and not text[: found.start()][-1:].isalpha()
-    ]
-    named = [found for found in cue["other"].finditer(text) if not _PRONOUN.match(found[0])]
-    own = (
-        found.start()
-        for found in _OWN.finditer(text)
-        if not any(re.fullmatch(r"\s(?:[\w-]+ ){0,2}", text[found.end() : at]) for at in people if at > found.end())
-    )
-    return max((*people, *(found.start() for found in named)), default=-1) > max(own, default=-1)
-
-
-_CARERS = frozenset(
-    "doctor doctors doc docs gp vet nurse dentist therapist psychiatrist psych cardiologist consultant physio physiotherapist surgeon midwife".split()
-)
-_DR = expression(r"\b(?:dr|doctor|prof)\.? (?-i:[A-Z])[\w-]+", re.IGNORECASE)
-_PRONOUN = expression(r"(?:he|she|they|you|who|it)\b", re.IGNORECASE)  # "they've doubled it" says nothing of whom
-_OWN = expression(r"\b(?:i|i['’]?(?:m|ve|d|ll)|me|we|we['’](?:re|ve)|us|my|our)\b", re.IGNORECASE)

@@ -106,7 +106,7 @@ def extract_facts(
         people.told = " ".join((*earlier[-1:], before.content if asked and before is not None else ""))
         clauses = statements and rules.code in spoken  # "Im Chor singe ich" is no English clause
         found = found or _read_in(rules, message, content, people, before, statements=clauses)
-    if not (may_hold_results(content) or may_hold_care(content)):
+    if not (may_hold_results(content) or may_hold_care(content)) or not _rules_for(content, language_code):
         return found
     return _with_results(found, message, content, subject, names, language_code)
 

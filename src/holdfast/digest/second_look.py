@@ -21,7 +21,7 @@ from ..types import Candidate, Fact, FactKind, Message
 from .answers import MAX_SMALL_NUMBER, numbers_in
 from .authorship import BLANK, masked
 from .clauses import clause_reader, hangs_on_luck, judge, only_intends
-from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, load_language, opposites
+from .grammar import FALLBACK, MAX_TEXT_CHARS, PatternLanguage, cues, english_cue, load_language, opposites
 from .slots import numbers_said, stated_numbers
 from .speakers import question_of
 
@@ -69,10 +69,8 @@ _WORD = expression(r"\w+")
 _STAMP = expression(r"\b\d{4}-\d\d-\d\d\b")
 _CLOCK = expression(r"(\d{1,2})(?:am|pm|h|uhr|点|點|時|시)")
 _BARE = frozenset({"true", "false", "yes", "no"})
-_WITH_WHOM = expression(r"\b(?:to|dating|seeing|with|called|named|Owes) ([A-Z][\w'-]+)")
 _CLOSES = expression(r"[,;:.!?…)]")
 _BREAKS = expression(r"[,;:.!?]")
-_GO = expression(r"^go(?:es|ing)? (?=\w+ing\b)", re.IGNORECASE)
 _DOINGS = frozenset(("schedule", "plan", "trip", "goal", "hobby", "appointment", "project"))
 _SUPPLEMENT = expression(r"^vitamin |(?<=\w) supplements?$")
 _BRANDS = frozenset(("possession", "tech"))
@@ -82,18 +80,13 @@ _WITH_ME = expression(r"\b(?:with (?:me|us)|(?:bei|mit) (?:mir|uns)|conmigo|con 
 _LEAST_CHARS = 3
 _LETTERS = expression(r"[^\W\d_]{2}")
 _ARTICLE = expression(r"^(?:the|an?|my|our) ", re.IGNORECASE)
-_STREET = expression(
-    r"(?P<name>[A-Z][\w'-]+) (?:Street|St|Road|Rd|Avenue|Ave|Lane|Square|Park|Hill|FC|Primary|School|University|Hospital|Ltd|Inc)"
-)
-# The thing that a sentence in the third person is about: "inhaler" in "Uses a blue inhaler."
-_OBJECT = expression(
-    r"^(?:Is (?:on|in|doing|having|taking|reading|watching|learning|saving (?:up )?for|(?:training|studying|preparing|looking|applying) for|renovating|building|painting|a member of|with|expecting|\w+ of) |[A-Z]\w+(?:s|es) (?:(?:(?:part|full)[- ]time|freelance|nights|remotely) )?(?:(?:for|in|to|on|with|at|a lot of|regularly) )?)"
-    r"(?:(?:the|an?|their|some|another|one|two|three) )*(?P<thing>[\w'-]+(?: (?!(?:in|on|at|for|to|with|of|from|every|each|called|named|and|or|that|who|which|since|because|but|when|while|by|near|after|before|during|about|is|are|was|has|as|once|twice|again|now|also|very|really|regularly)\b)[\w'-]+){0,3})",
-)
 NO_THING = frozenset(
-    "time times day days week weeks month months year years lot lots bit thing things people person something someone anything everything home work life way been "
+    "time times hour hours minute minutes day days week weeks month months year years lot lots bit thing things people person something someone anything everything home work life way been "
     "kind sort part place problem problems trouble issue issues difficulty good well much more less most fun well-being family friends child children account membership subscription school room".split()
 )
+_PART_OF_NAME = frozenset(
+    "plus premium pro max free prime one old new".split()
+)  # says nothing without the word before it
 _UNITS = (
     "mg g kg mcg µg ug ml l cl dl iu mmol km m cm mm mi mile ft feet inch lb lbs oz pound stone percent eur euro usd dollar gbp chf "
     "hour minute week month year day time o'clock am pm uhr h min s sec second tablet pill drop year-old "
@@ -619,11 +612,6 @@ def _admits(candidate: Candidate) -> bool:
     return is_hedged(candidate.text) or _says("admits", candidate.text)
 
 
-def _english(name: str) -> re.Pattern[str]:
-    rules = load_language(FALLBACK)
-    return cues(rules)[name] if rules is not None else _BORN
-
-
 def _found(name: str, text: str, code: str | None = None) -> re.Match[str] | None:
     """Find a cue in *text*, by the cues of *code* or of its language."""
     cue = cues(rules).get(name) if (rules := patterns_for(text, code)) else None
@@ -684,15 +672,25 @@ def things_named(text: str) -> tuple[str, ...]:
 
 
 def _objects(text: str) -> tuple[str, ...]:
-    """Return the object of a sentence, whole and by its last word, where that says what it is."""
-    found = _OBJECT.match(text)
-    whole = _SUPPLEMENT.sub("", found["thing"]) if found else ""
-    last = whole.split()[-1] if whole else ""
-    if named := re.search(r"\b(?:called|named) ([A-Z]\w+)", text):
-        return (named[1], *([whole, last] if len(last) >= _LEAST_CHARS and last.lower() not in NO_THING else []))
-    if len(last) < _LEAST_CHARS:
-        return (whole,) if whole[:1].isupper() else ()
-    return () if last.lower() in NO_THING or last.isdigit() else (whole, last)
+    """Return the nouns of a sentence with the words before them: "disney plus" of "Has netflix and disney plus."."""
+    found, named = english_cue("object").match(text), re.search(r"\b(?:called|named) ([A-Z]\w+)", text)
+    phrases = [_SUPPLEMENT.sub("", found["thing"])] if found else []
+    phrases += english_cue("between_nouns").split(_main_part(text).partition(" ")[2].rstrip("."))
+    names = [named[1]] if named else []
+    for whole in filter(None, map(str.strip, phrases)):
+        last = whole.split()[-1]
+        if last == whole and english_cue("is_so").match(text) and english_cue("is_so").sub("", text).startswith(whole):
+            continue
+        if len(last) < _LEAST_CHARS:
+            names += [whole] if whole[:1].isupper() else []
+        elif last.lower() not in NO_THING and not last.isdigit():
+            names += [whole] if last.lower() in _PART_OF_NAME else [whole, last]
+    return tuple(dict.fromkeys(names))
+
+
+def _main_part(text: str) -> str:
+    """Return a statement up to where it says only when or why: "Goes to physio" of "Goes to physio every week for their back."."""
+    return str(english_cue("only_says_when").split(text, maxsplit=1)[0])
 
 
 @dataclass(frozen=True)
@@ -725,16 +723,16 @@ class KnownValue:
     def names(self) -> tuple[str, ...]:
         """All names a message may use, the fullest first: "Honda Civic", "Civic"."""
         if self.kind == "statement":
-            people = _WITH_WHOM.findall(self.text)
-            return tuple(dict.fromkeys((*things_named(self.text), *_objects(self.text), *people)))
+            people = english_cue("with_whom").findall(self.text)
+            return tuple(dict.fromkeys((*things_named(_main_part(self.text)), *_objects(self.text), *people)))
         words, found = self.words, [self.words]
         if self.category in _DOINGS:
-            short, bare = _english("doing").sub("", words), _english("tail").sub("", words)
-            found += [short, _english("tail").sub("", short), bare, _GO.sub("", bare)]
+            short, bare = english_cue("doing").sub("", words), english_cue("tail").sub("", words)
+            found += [short, english_cue("tail").sub("", short), bare, english_cue("go").sub("", bare)]
             found = [_ARTICLE.sub("", name) for name in found]
-            if gerund := re.fullmatch(r"([a-z]{3,}?)(?:([b-df-hj-np-tv-z])\2)?ing", _GO.sub("", bare)):
+            if gerund := re.fullmatch(r"([a-z]{3,}?)(?:([b-df-hj-np-tv-z])\2)?ing", english_cue("go").sub("", bare)):
                 found.append(gerund[1] + (gerund[2] or ""))  # "I don't climb anymore" of "go climbing"
-        if self.category == "schedule" and (plain := _english("bare_doing").match(words)):
+        if self.category == "schedule" and (plain := english_cue("bare_doing").match(words)):
             verb = plain[1].lower()
             doubled = verb + verb[-1] if re.fullmatch(r"[^aeiou]*[aeiou][^aeiouwxy]", verb) else verb.removesuffix("e")
             found.append(f"{doubled}ing")  # "run 5 km every day" ends in "I stopped running"
@@ -746,15 +744,15 @@ class KnownValue:
         if self.category == "goal" and len(last) > _LEAST_CHARS and last.lower() not in NO_THING:
             found.append(last)  # "the bike" of "a new bike"
         if self.key == "has_condition":
-            found.append(_english("degree").sub("", words))  # "diabetes" of "type 2 diabetes"
+            found.append(english_cue("degree").sub("", words))  # "diabetes" of "type 2 diabetes"
         if self.category == "medication":
             found.append(_SUPPLEMENT.sub("", words))  # "iron" of "iron supplements", "b12" of "vitamin b12"
             found += [last] if last.endswith("s") and len(last) > _LEAST_CHARS + 2 else []  # "thinners"
         if self.category == "appointment":
             kind = self.key.replace("_", " ").partition(" with ")[0]  # "our meeting" of "meeting with Bob"
             found += [self.key.replace("_", " "), kind, re.sub(r"(?:'s)? appointment$", "", kind)]
-        if place := _STREET.fullmatch(words):
-            found.append(place["name"])
+        if place := english_cue("place_name").fullmatch(words):
+            found.append(place["name"] or place["lower"])
         least = _LEAST_CHARS if words.isascii() and not (self.category == "family" and words[:1].isupper()) else 2
         return tuple(dict.fromkeys(name for name in found if len(name) >= least and _LETTERS.search(name)))
 
@@ -783,7 +781,9 @@ def known_values(believed: Iterable[Fact | Candidate], conversation: str = "") -
             seq = max((e.seq for e in one.evidence if e.conversation == conversation), default=0)
             alone = one.cardinality != "multi"
         by_rules = one.kind == "statement" and one.source.startswith("rules ")
-        if by_rules and (seq or things_named(one.text) or _objects(one.text) or opposites(FALLBACK, one.text)):
+        if by_rules and (
+            seq or _objects(one.text) or _DIGITS.search(one.text) or things_named(one.text) or opposites("en", one.text)
+        ):
             said = (one.subject, one.category, "", one.text)
             found[said] = known_value(*said, False, one.text, seq, "statement")
         if one.kind != "attribute":

@@ -10,7 +10,7 @@ from functools import partial
 from ..clock import from_ms, new_id, to_ms
 from ..digest import rules
 from ..digest.answers.wording import attribute_sentence
-from ..digest.endings import find_endings
+from ..digest.changes.endings import find_endings
 from ..digest.grammar import PatternLanguage, load_language
 from ..digest.grounding import ground, in_other_language
 from ..digest.mentions import SubjectNames, is_code, is_name, subject_names

@@ -18,8 +18,8 @@ from ..digest import rules
 from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in, parse_parts, parse_summary
 from ..digest.answers.episode_answers import ParsedEpisodes, SaidBefore, parse_bullets, parse_episodes, parse_story
 from ..digest.answers.fact_answers import Extraction, PromptWindow, facts_alone, parse_fact_rows, parse_facts
+from ..digest.changes.endings import find_endings
 from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
-from ..digest.endings import find_endings
 from ..digest.grounding import NOT_ITS_WORDS, ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import known_values, repeats_known

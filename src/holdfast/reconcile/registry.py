@@ -41,7 +41,8 @@ _ENDLESS = frozenset(
 # Where an illness is kept, and what says of one that it stays or comes back.
 _ILL = frozenset((("health", "has_condition"), ("health", ""), ("context", "")))
 _HAS = expression(
-    r"^(?:(?:\w+ )?(?:has|have|suffers from|is (?:down|ill|sick) with|is recovering from) )?(?:(?:an?|the|his|her|their|my) )?",
+    r"^(?:(?:\w+ )?(?:has|have|suffers from|is (?:down|ill|sick) with|is recovering from) )?(?:(?:an?|the|his|her|their|my) )?"
+    r"(?:(?:left|right|bad|nasty|awful|terrible|horrible|mild|slight|severe|double|another|annoying|stubborn) )*",
     re.IGNORECASE,
 )
 _LONG_ILL = expression(

@@ -192,7 +192,7 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
     """
     Return the end, in milliseconds, of what *text* says: "until Friday", "physio says no running for 6 weeks", "on nights this month".
 
-    Lengths and running months are read in English alone.  ``None`` where no end is named, where it is past or within the day, or where something
+    Running months are read in English alone, lengths in German, Spanish and French as well.  ``None`` where no end is named, where it is past or within the day, or where something
     begins then.
 
     Args:
@@ -216,6 +216,17 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
             if span.words.casefold().startswith("this ") and _RUNS_NOW.search(text)
         ]
         ends += [end for found in _LENGTH_AHEAD.finditer(text) if (end := _end_of(found, text, at, prescribed))]
+    elif language in _LENGTHS_AHEAD:
+        length, ahead, lasted = _LENGTHS_AHEAD[language]
+        for found in length.finditer(text):
+            clause, word = (
+                re.split(r"[.;!?]", text[: found.start()])[-1] + re.split(r"[.;!?]", text[found.start() :])[0],
+                found["n"].casefold(),
+            )
+            count = int(word) if word.isdigit() else date_words()[language].numbers.get(word, 0)
+            if count and (prescribed or ahead.search(clause)) and not lasted.search(clause):
+                unit = next(days for start, days in _UNIT_STARTS.items() if found["unit"].casefold().startswith(start))
+                ends.append(to_ms(midnight(at) + timedelta(days=count * unit + 1)))
     return max((end for end in ends if end > to_ms(at)), default=None)
 
 
@@ -239,6 +250,43 @@ def time_ahead(text: str, quote: str, at: datetime, language: str = "en", *, spa
     long = next((days for found in _LENGTH.finditer(quote) if (days := _days_of(found))), 0) if language == "en" else 0
     return last.to_ms + round(max(long - 1, 0) if long else spare) * 86_400_000
 
+
+_UNIT_STARTS = {"tag": 1, "d": 1, "jour": 1, "woche": 7, "sem": 7, "quincena": 15, "mona": 30, "mes": 30, "mois": 30}
+# How a length is said, what makes it lie ahead, and what makes it lie behind.
+_LENGTHS_AHEAD = {
+    "de": (
+        expression(
+            r"\b(?P<n>\d{1,2}|[^\W\d_]+) (?P<unit>Tage?n?|Wochen?|Monate?n?)\b(?! (?:alt|her|später|zuvor|vorher))",
+            re.IGNORECASE,
+        ),
+        expression(
+            r"\b(?:krank ?geschrieben|krankgemeldet|auf Krücken|im Gips|in (?:Reha|Quarantäne|Elternzeit|Kur)|in der (?:Reha|Kur)|verreist|nicht da|weg|darf|dürfen|soll|muss|Bettruhe|Sportverbot|kein(?:en)? Sport|gesperrt|beurlaubt|noch|die nächsten)\b",
+            re.IGNORECASE,
+        ),
+        expression(r"\b(?:seit|vor|war|waren|hatte|hatten|gewesen|gedauert|bisher|schon)\b", re.IGNORECASE),
+    ),
+    "es": (
+        expression(
+            r"\b(?P<n>\d{1,2}|[^\W\d_]+) (?P<unit>días?|semanas?|quincenas?|mes(?:es)?)\b(?! (?:antes|después|atrás))",
+            re.IGNORECASE,
+        ),
+        expression(
+            r"\b(?:de baja|con muletas|escayolad[oa]|enyesad[oa]|con yeso|en reposo|reposo|de viaje|fuera|en cuarentena|de permiso|no pued[oae]|teng[oa] que|tiene que|deb[oe]|los próximos|las próximas)\b",
+            re.IGNORECASE,
+        ),
+        expression(r"\b(?:desde|hace|llev[oa]|llevamos|estuv\w+|era|fue|tuve|tuvo|duró|ya)\b", re.IGNORECASE),
+    ),
+    "fr": (
+        expression(
+            r"\b(?P<n>\d{1,2}|[^\W\d_]+) (?P<unit>jours?|semaines?|mois)\b(?! (?:avant|après|plus tard))", re.IGNORECASE
+        ),
+        expression(
+            r"\b(?:en arrêt|arrêt (?:de travail|maladie)|arrêtée?|en congé|avec des béquilles|dans le plâtre|plâtrée?|une attelle|au repos|repos|en déplacement|absente?|en quarantaine|dois|doit|ne (?:peux|peut) pas|interdite?|les prochain(?:e?s))\b",
+            re.IGNORECASE,
+        ),
+        expression(r"\b(?:depuis|il y a|était|étais|j'ai été|a duré|ça fait|déjà)\b", re.IGNORECASE),
+    ),
+}
 
 _DAYS_IN = {"day": 1, "week": 7, "fortnight": 14, "month": 30}
 _UNTIL_DATE = expression(r"\b(?:until|till)\b[^.,;]{0,40}?(\d{4}-\d\d-\d\d)", re.IGNORECASE)
@@ -264,7 +312,7 @@ _LENGTH_AHEAD = expression(
 )
 _LENGTH = expression(r"\b(\d{1,2}|a couple of|[a-z]+)[ -](day|week|fortnight|month)s?\b", re.IGNORECASE)
 _AHEAD = expression(
-    r"\b(?:doctor|doc|gp|physio|vet|nurse|dentist|surgeon|specialist|must|mustn['’]?t|can['’]?t|cannot|not allowed|(?:need|needs|have|has) to|off (?:work|school|sport|sports|games|training)|signed off"
+    r"\b(?:doctor|doc|gp|physio|vet|nurse|dentist|surgeon|specialist|must|mustn['’]?t|can['’]?t|cannot|not allowed|(?:need|needs|have|has) to|off (?:work|school|sport|sports|games|training|sick)|signed off|on furlough|grounded|suspended|banned|isolating|in (?:quarantine|isolation)"
     r"|on (?:\w+ )?leave|on (?:crutches|bed rest)|in a (?:cast|sling|boot|brace|splint)|laid up|out of action|away|staying|stays|working from|works from|for the next|another|from (?:today|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day))\b",
     re.IGNORECASE,
 )

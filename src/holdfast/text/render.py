@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring
 
-from . import expression
+from . import dataclass, expression
 
 # What JSON itself leaves as it is and we do not, by code point so that no Python's Unicode tables matter:
 _ESCAPED = expression(
@@ -362,3 +362,89 @@ def in_same_unit(new: str, old: str, kind: str) -> str:
     if kind in ("weight", "hours") and _NUMBER.fullmatch(new):
         return _NUMBER.sub(new, old, count=1)
     return new
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """What a correction puts in the place of a number or a name of a fact, and where it says it."""
+
+    old: str
+    new: str
+    start: int
+    end: int
+
+
+_COUNT = expression(r"(?<![\w.,:-])\d+(?:[.,]\d+)?(?![\w-])")
+_NOT = expression(
+    r"(?P<new>\d+|[^\W\d_]+),?(?: and)? not (?:with |in |at |from |to )?(?P<old>\d+|[^\W\d_]+)(?=\W*$|[.,!;])",
+    re.IGNORECASE,
+)
+_NOT_FIRST = expression(r"\bnot (?P<old>\d+|[^\W\d_]+),? (?:but )?(?P<new>\d+|[^\W\d_]+)\W*$", re.IGNORECASE)
+_APART = expression(r" \w+ (?:before|after|ago|later|earlier|from)\b", re.IGNORECASE)
+_WAS = expression(r"\bthe (?P<old>\d+) was\b", re.IGNORECASE)
+_LIGHT = frozenset(
+    "it it's its he's hes she's shes i'm im was is am i he she they mean meant no nope wait sorry actually make that that's thats in on at about around my not said "
+    "should be have been of oh oops um uh the born number correction typo rather well just only hang hold ah haha lol bad mistake turned by from to wrong now instead today these days anymore again currently lately then here there too also yes yet".split()
+)
+# "A negative, sorry", of what has a word in common with the value that is known.
+_PHRASE = expression(
+    r"\W*(?:(?:it's|its|it is|that's|i meant|i mean|no|wait|sorry|actually|oops),? )*((?:[^\W_][\w'’-]*)(?: [^\W_][\w'’-]*){1,3}?)(?=\s*(?:[,.!;]|$| (?:actually|sorry|i mean|i meant)\b))",
+    re.IGNORECASE,
+)
+_ON_DAY = expression(r" ?\(\d{4}-\d\d-\d\d\)")
+
+
+def put_in_place(fact: str, sentence: str, value: str = "", *, put_right: bool) -> Slip | None:
+    """
+    Return the number or the name that a short correction puts in the place of one in *fact*.
+
+    It says both ("tim not tom", "78, the 82 was in May"), or, where it is *put_right* by other words, a number of the
+    same size with nothing else before it ("wait no it was 2020").
+    """
+    own = {word.casefold(): word for word in re.findall(r"[^\W_][\w'’-]*", _ON_DAY.sub("", fact))}
+    for both in (_NOT, _NOT_FIRST):
+        said = both.search(sentence)
+        old = own.get(said["old"].casefold()) if said is not None else None
+        if said is not None and old is not None and said["new"].casefold() not in own and _is_alike(old, said["new"]):
+            new = said["new"].capitalize() if old[:1].isupper() else said["new"]
+            return Slip(old, new, *said.span("new"))
+    phrase = _PHRASE.match(sentence) if put_right and " " in value and value in fact else None
+    words, old_words = (phrase[1].split() if phrase else []), value.split()
+    if phrase is not None and 1 < len(words) <= len(old_words) and phrase[1] != value and not _COUNT.search(phrase[1]):
+        if (
+            any(new == old for new, old in zip(reversed(words), reversed(old_words), strict=False))
+            or words[0] == old_words[0]
+        ):
+            return Slip(value, phrase[1], *phrase.span(1))
+    counts, known = list(_COUNT.finditer(sentence)), {one[0] for one in _COUNT.finditer(_ON_DAY.sub("", fact))}
+    new_ones = [one for one in counts if one[0] not in known]
+    before = re.findall(r"[^\W\d_][\w'’-]*", sentence[: new_ones[0].start()].casefold()) if new_ones else ["?"]
+    was = _WAS.search(sentence)
+    if (
+        not (put_right or (was is not None and was["old"] in known))
+        or len(known) != 1
+        or len({one[0] for one in new_ones}) != 1
+    ):
+        return None
+    (old,), found = known, new_ones[0]
+    if _APART.match(sentence, found.end()):
+        return None  # "3 days before that I have an exam"
+    follows = re.match(r" (?:years?|yrs?)? ?([^\W\d_]+)", sentence[found.end() :])
+    light = all(word in _LIGHT or word in own for word in before)
+    unit = follows is None or follows[1].casefold() in _LIGHT | own.keys() | {
+        "now",
+        "if",
+        "so",
+        "and",
+        "because",
+        "years",
+    }
+    return Slip(old, found[0], *found.span()) if light and unit and len(old) == len(found[0]) else None
+
+
+def _is_alike(old: str, new: str) -> bool:
+    """Whether two words can be one for another: two numbers, or two words of which the old one is a name or spelled alike."""
+    if old.isdigit() or new.isdigit():
+        return old.isdigit() and new.isdigit()
+    alike = len(set(old.casefold()) & set(new.casefold())) * 2 >= len(set(old.casefold()))
+    return new.casefold() not in _LIGHT and (old[:1].isupper() or alike)

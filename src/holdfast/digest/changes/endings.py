@@ -12,59 +12,57 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
-from ..scope import SELF
-from ..text import expression, may_hold, remembered
-from ..text.dates import on_other_days
-from ..text.render import rest_of_list
-from ..text.sentences import split_pieces
-from ..text.terms import likely_languages
-from ..types import Candidate, Message
-from .authorship import masked
-from .grammar import (
+from ...scope import SELF
+from ...text import expression, may_hold
+from ...text.dates import on_other_days
+from ...text.render import rest_of_list
+from ...text.sentences import split_pieces
+from ...text.terms import likely_languages
+from ...types import Candidate, Message
+from ..authorship import masked
+from ..grammar import (
     FALLBACK,
     MAX_TEXT_CHARS,
     SENTENCE,
+    TAIL_CHARS,
     ChangeSignal,
     PatternLanguage,
     Span,
+    addresses_of,
     akin_expression,
     change_signals,
     cues,
     ending_cue,
     ending_expressions,
     ending_templates,
+    english_cue,
     event_expressions,
     events_in,
-    is_told_of_another,
     kind_expression,
     load_language,
     opposites,
     renewal,
     same_words,
     value_expression,
+    without_fillers,
 )
-from .mentions import is_said, subject_name
-from .new_values import (
-    Reading,
-    find_amendments,
-    find_corrections,
-    find_new_numbers,
-    find_new_values,
-    is_of_other_sex,
-    said_name,
-)
-from .rules import MAX_READ_CHARS
-from .second_look import NO_THING, OTHER, KnownValue, find_flaws
-from .slots import amounts_in_words, kind_words, place_of
+from ..mentions import is_said, subject_name
+from ..rules import MAX_READ_CHARS
+from ..second_look import NO_THING, OTHER, KnownValue, find_flaws
+from ..slots import amounts_in_words, kind_words
+from ..speakers import first_person, is_of_kin, is_of_other_sex, is_told_of_another
+from . import Reading
+from .corrections import find_amendments, find_corrections, find_slips
+from .new_values import find_kin, find_new_numbers, find_new_values, find_successors, said_name
 
 JUST = 4  # a fact was just stated when it stands in one of so many messages before
 OTHERS = "others/*"  # in `ends` of an event: what the message before stated of somebody else
 DIRECTLY = 2  # "not any more" is about the message before, a reply between them
 _LEAST_CHARS = 3
 _PEOPLE = frozenset(("family/helper", "family/partner", "home/tenant"))
-_TAIL_CHARS = 40  # of a sentence, in which closing words that say nothing are looked for
 _WHOSE = expression(r"Their ([\w-]+) ")
 _TOGETHER = frozenset(("work", "education"))  # what ends one fact of these ends all
 
@@ -143,10 +141,14 @@ def _found_in(
     by_label = cache(partial(_by_label, rules, wanted))
     before = ""
     for span in split_pieces(text, MAX_TEXT_CHARS):
-        reading = Reading(rules, message, _plain(rules, span.of(text)), span.start, others, by_label)
+        reading = Reading(rules, message, without_fillers(rules, span.of(text)), span.start, others, by_label)
         ended = [reading.retract(place, one) for one in lost if (place := _named(reading, one)) is not None]
         known, latest = wanted, just
-        if before and _POINTS_BACK.search(reading.text) and (meant := _brought_up(before, wanted, message.seq - 1)):
+        if (
+            before
+            and english_cue("points_back").search(reading.text)
+            and (meant := _brought_up(before, wanted, message.seq - 1))
+        ):
             known = [meant.get((*one.address, one.value), one) for one in wanted]
             latest = list(meant.values())
             reading = replace(reading, by_label=cache(partial(_by_label, rules, known)))
@@ -190,21 +192,11 @@ def _is_stated_of_another(new: Candidate, stated: Sequence[Candidate]) -> bool:
     )
 
 
-def _plain(rules: PatternLanguage, sentence: str) -> str:
-    """Return a sentence without the words around it that say nothing; every other character keeps its place."""
-    lead, tail = ending_cue(rules.code, "lead"), ending_cue(rules.code, "tail")
-    start = lead.match(sentence) if lead else None
-    if start is not None:
-        sentence = " " * start.end() + sentence[start.end() :]
-    last = sentence[-_TAIL_CHARS:]
-    return sentence[: -len(last)] + tail.sub("", last, count=1) if tail and last else sentence
-
-
 def _is_of_another(candidate: Candidate, message: Message, rules: PatternLanguage) -> bool:
     """Whether the words are about someone else: "my brother has moved away"; English says so in its expressions."""
     if candidate.subject != SELF or candidate.category == "family" or candidate.key in ("is_pregnant", "due_date"):
         return False
-    sentence = _BREAK.split(message.content[: candidate.start + len(candidate.quote)])[-1]
+    sentence = english_cue("sentence_break").split(message.content[: candidate.start + len(candidate.quote)])[-1]
     cue, third = cues(rules), ending_cue(rules.code, "third")
     last = max((found.start() for found in cue["writer"].finditer(sentence)), default=-1)
     if candidate.category == "pets":  # "my parents have no dog any more", but "my dog died"
@@ -219,9 +211,6 @@ def _is_of_another(candidate: Candidate, message: Message, rules: PatternLanguag
     return bool(flaws) and all(flaw == OTHER for flaw in flaws)
 
 
-_BREAK = expression(r"[.!?。！？\n]\s*")
-
-
 def _in_sentence(
     reading: Reading, wanted: Sequence[KnownValue], just: Sequence[KnownValue], stated: Sequence[Candidate]
 ) -> Iterator[Candidate]:
@@ -229,6 +218,7 @@ def _in_sentence(
     sentences, latest = [one for one in wanted if one.kind == "statement"], just
     wanted, just = ([one for one in ones if one.kind == "attribute"] for ones in (wanted, just))
     corrected = list(find_amendments(reading, latest)) or list(find_corrections(reading, wanted, just))
+    corrected = corrected or list(find_slips(reading, latest))
     yield from corrected
     done = {(c.subject, c.category, c.key) for c in corrected}
     rest = [one for one in wanted if one.address not in done]
@@ -242,21 +232,17 @@ def _in_sentence(
         for one in rest
         if (span := _named(reading, one) or _by_its_kind(reading, one, rest, just)) is not None
     ]
-    ended += [
-        (one, span) for one, span in _by_event(reading, rest, just) if all(one is not other for other, _ in ended)
-    ]
+    ended += _not_yet(ended, _by_event(reading, rest, just))
     ended += _with_the_animal(ended, rest)
-    ended += _with_the_partner(reading, ended, [*rest, *sentences])
-    ended += _by_its_kin(reading, rest, stated)
-    yield from (reading.retract(span, one) for one, span in _by_its_successor(reading, [*rest, *sentences], stated))
+    both = [*rest, *sentences]
+    ended += [*_with_the_partner(reading, ended, both), *find_kin(reading, rest, stated)]
+    ended += find_successors(reading, both, stated)
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
-    ended += [
-        (one, span)
-        for one, span in _by_signal(reading, [*rest, *sentences])
-        if all(one is not other for other, _ in ended)
-    ]
-    ended += [(one, span) for one, span in _by_its_opposite(reading, [*rest, *sentences]) if (one, span) not in ended]
+    ended += _not_yet(ended, _by_signal(reading, both))
+    ended += [(one, span) for one, span in _by_its_opposite(reading, both) if (one, span) not in ended]
+    ended += _not_yet(ended, _as_if_own(reading, both))
+    ended += _of_one_statement(reading, ended, both)
     yield from _fewer_pets(reading, ended, rest)
     for one, span in ended:
         if not on_other_days(reading.text, f"{one.value} {one.text}"):
@@ -264,6 +250,76 @@ def _in_sentence(
             left = rest_of_list(one.text, one.names, reading.text) if one.kind == "statement" else ""
             if left:
                 yield replace(reading.state(span, one, "", left), kind="statement")
+
+
+def _not_yet(
+    ended: Sequence[tuple[KnownValue, Span]], found: Iterable[tuple[KnownValue, Span]]
+) -> list[tuple[KnownValue, Span]]:
+    return [(one, span) for one, span in found if all(one is not other for other, _ in ended)]
+
+
+def _as_if_own(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[KnownValue, Span]]:
+    """Yield what ends of another by the words that end it of the user: "Ola got laid off" as "I got laid off"."""
+    said = english_cue("who_did").match(reading.text) if reading.rules.code == FALLBACK else None
+    subject = _whom(reading, said["who"]) if said is not None else None
+    facts = [one for one in known if one.subject == subject and one.category not in ("identity", "family", "pets")]
+    if said is None or not facts:
+        return
+    names = [re.escape(name) for name, whose in reading.others.items() if whose == subject]
+    owner = re.compile(rf"^(?:Their )?(?:{'|'.join((re.escape(facts[0].subject), *names))}) ", re.IGNORECASE)
+    own = {
+        id(one): replace(one, subject=SELF, text=(bare := owner.sub("", one.text))[:1].upper() + bare[1:])
+        for one in facts
+    }
+    values, text = list(own.values()), first_person(reading.text, said["who"])
+    mine = replace(reading, text=text, by_label=cache(partial(_by_label, reading.rules, values)))
+    attributes, statements = ([one for one in values if one.kind == kind] for kind in ("attribute", SENTENCE))
+    latest = [one for one in values if one.seq]
+    found = [*_by_event(mine, attributes, latest), *_by_event(mine, statements, latest), *_by_signal(mine, values)]
+    found += [(one, span) for one in values if (span := _named(mine, one)) is not None]
+    for one in facts:
+        span = next((span for other, span in found if other is own[id(one)]), None)
+        if span is not None:
+            yield one, span
+
+
+def _whom(reading: Reading, who: str) -> str | None:
+    """Return the subject that a name or relation at the start of a sentence means, or "she", where only one is spoken of."""
+    named = {whose for name, whose in reading.others.items() if name.casefold() == who.casefold()}
+    others = reading.by_label().get(OTHERS, ())
+    lately = [other for other in others if other.seq and 0 < reading.message.seq - other.seq <= DIRECTLY]
+    if who.casefold() in ("he", "she", "they"):
+        named = {one.subject for one in lately if not is_of_other_sex(reading.rules, reading.others, one.subject, who)}
+    return named.pop() if len(named) == 1 else None
+
+
+def _of_one_statement(
+    reading: Reading, ended: Sequence[tuple[KnownValue, Span]], known: Sequence[KnownValue]
+) -> list[tuple[KnownValue, Span]]:
+    """Return what the same words of the user stated, and ends with it: that who quit Grounded is a barista there."""
+    found = list[tuple[KnownValue, Span]]()
+    for (one, span), other in product(ended, known):
+        apart = other.category in _APART and not is_said(other.words, reading.text)
+        if other.seq != one.seq or not one.seq or apart or any(other is that for that, _ in (*ended, *found)):
+            continue
+        if _holds(one, other) or _holds(other, one):
+            found.append((other, span))
+    return found
+
+
+def _holds(whole: KnownValue, value: KnownValue) -> bool:
+    """Whether a statement says the value of an attribute, and no other thing beside it: "Is a barista at Grounded"."""
+    words = value.words.casefold()
+    return (
+        (whole.kind == "statement" or whole.category == "schedule")
+        and (value.kind, value.subject) == ("attribute", whole.subject)
+        and len(words) > _LEAST_CHARS
+        and words in whole.text.casefold()
+        and " and " not in whole.text
+    )
+
+
+_APART = frozenset("identity family home language health allergy pets".split())
 
 
 def _languages(content: str, code: str | None, just: Sequence[KnownValue]) -> list[PatternLanguage]:
@@ -298,7 +354,7 @@ def _named(reading: Reading, one: KnownValue) -> Span | None:
         return None
     people, value = _people(reading, one), value_expression(names, reading.rules)
     category = SENTENCE if one.kind == "statement" else one.category
-    if one.kind == "statement" and _PEOPLE & _addresses_of(reading.rules.code, one.text):
+    if one.kind == "statement" and _PEOPLE & addresses_of(reading.rules.code, one.text):
         category = "family"  # people are not scrapped or replaced as things are
     if one.text.startswith(("Wears ", "Uses ")) and one.kind == "statement":
         category = "medication"  # a thing that is lost is worn again
@@ -310,8 +366,11 @@ def _named(reading: Reading, one: KnownValue) -> Span | None:
 
 
 def _people(reading: Reading, one: KnownValue) -> tuple[str, ...]:
-    """Return the names of whom a known value is about."""
+    """Return the names of whom a known value is about; and "she", where the message before spoke of nobody else."""
     named = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
+    pronoun = english_cue("he_or_she").match(reading.text) if one.subject != SELF else None
+    if pronoun and _whom(reading, pronoun[1]) == one.subject:
+        named += (pronoun[1],)
     return named + same_words(reading.rules.code, one.subject)
 
 
@@ -335,11 +394,12 @@ def _by_signal(reading: Reading, known: Sequence[KnownValue]) -> Iterator[tuple[
         names = tuple(name for name in names if is_said(name, text) or (name.isalpha() and is_said(name[:4], text)))
         place = akin_expression(names, reading.rules)
         for named in place.finditer(text) if names else ():
-            span = next((span for signal, at in fitting if (span := _beside(reading, one, named, signal, at))), None)
-            if span is None:
+            hits = [(span, one_of) for one_of, at in fitting if (span := _beside(reading, one, named, one_of, at))]
+            if not hits:
                 continue
+            span, signal = hits[0]
             rest = place.sub(lambda name: " " * len(name[0]), text)[
-                : span[1]
+                : span[1] if signal.first else named.end()
             ]  # "signed off by the physio", who is known
             if one.subject == SELF and is_told_of_another(reading.rules, rest):
                 continue
@@ -364,7 +424,7 @@ def _by_its_opposite(reading: Reading, known: Sequence[KnownValue]) -> Iterator[
             start, end = said[0].span()
             company = one.key.partition("_with_")[2].replace("_", " ")  # "Bob had to cancel"
             with_them = company != "" and is_said(company, text[:end])
-            named = not opposite.named or with_them or any(is_said(n, text[: end + _TAIL_CHARS]) for n in one.names)
+            named = not opposite.named or with_them or any(is_said(n, text[: end + TAIL_CHARS]) for n in one.names)
             if not named or opposite.same.search(f"{text[:start]}; {text[end:]}"):
                 continue
             if (with_them or _is_about(reading, one, end)) and reading.means(start, end):
@@ -402,30 +462,24 @@ def _beside(reading: Reading, one: KnownValue, named: re.Match[str], signal: Cha
         fits = fits and (topic is None or topic.search(text[: named.start()]) is not None)
         fits = fits and whole is not None and reading.is_whole(one, whole)
         fits = fits and (one.subject == SELF or _speaks_of(reading, one))
-    return span if fits and reading.means(*span) else None
+    return span if fits and reading.means(*span) and not reading.is_once(one, *span) else None
 
 
 def _speaks_of(reading: Reading, one: KnownValue) -> bool:
     """Whether a sentence names the one that a known value is about."""
-    return any(_is_word_of(name, reading.text) for name in (one.subject, *one.names, *_people(reading, one)))
-
-
-_NOT_HELD = expression(
-    r"\b(?:not|never|no|allerg\w+|hates|dislikes|wants|wishes|would|could|used to|was|were|had|did)\b|n't\b",
-    re.IGNORECASE,
-)
-_VERB = expression(r"(?:Is |Has been )?(?P<verb>[A-Za-z]{4,}?)(?:e?s|ing) (?P<rest>.*)")
-_PLAIN_VERBS = frozenset(
-    "take live work play make drive have keep need study mean feel look think know like love enjoy prefer speak own train learn".split()
-)
+    names = one.names if one.category in ("family", "pets") else ()
+    just = 0 < one.seq and reading.message.seq - one.seq <= DIRECTLY
+    if just and not re.search(r"\b(?:my|our|his|her|their)\b|['’]s [a-z]", reading.text, re.IGNORECASE):
+        return True  # "Ballet is out" after "My daughter does ballet"
+    return any(_is_word_of(name, reading.text) for name in (one.subject, *names, *_people(reading, one)))
 
 
 def _kinds_for_signals(code: str, one: KnownValue) -> frozenset[str]:
     """Return the kinds by which a signal may end a known value; none for what no everyday word of change may end."""
     if one.kind == "statement":
-        if one.category == "history" or _NOT_HELD.search(one.text):
+        if one.category == "history" or english_cue("not_held").search(one.text):
             return frozenset()
-        return frozenset(("statement",)) | _addresses_of(code, one.text)
+        return frozenset(("statement",)) | addresses_of(code, one.text)
     return frozenset((one.category, f"{one.category}/{one.key}")) if one.value != "false" else frozenset()
 
 
@@ -434,8 +488,8 @@ def _heads(one: KnownValue, known: Sequence[KnownValue]) -> tuple[str, ...]:
     found = one.value.split() if one.kind == "attribute" and one.category in _HEADED else []
     if one.category == "medication":
         found = one.words.split()
-    if one.kind == "statement" and (doing := _VERB.match(one.text)) and doing["verb"].lower() not in _PLAIN_VERBS:
-        found = [doing["verb"]]
+    if one.kind == "statement" and (doing := english_cue("telling_verb").match(one.text)):
+        found = [doing["verb"].lower()]
     if one.category == "goal" or one.category == "plan":
         found = [word for word in found if word[:1].isupper()]
     alone = [
@@ -492,52 +546,6 @@ def _by_its_kind(
         return None
     expressions = ending_expressions(reading.rules.code, one.category, SELF, value, (), reading.lowered)
     return _ending(reading, one, expressions, value)
-
-
-def _by_its_kin(
-    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
-) -> Iterator[tuple[KnownValue, Span]]:
-    """Yield the medicine in whose place a sentence puts another: of the same kind, or the only one; so with preferences."""
-    cue, lately = ending_cue(reading.rules.code, "swapped"), ending_cue(reading.rules.code, "lately")
-    for new in stated:
-        kind = new.value.rpartition(" ")[2].casefold()
-        if new.key != "prefers" or kind == new.value or not (lately and lately.search(reading.text)):
-            continue
-        for one in known:  # "I prefer aisle seats these days"
-            if (one.subject, one.key) == (new.subject, "prefers") and one.value.casefold().endswith(f" {kind}"):
-                if one.value.casefold() != new.value.casefold():
-                    yield one, (max(0, new.start - reading.offset), len(reading.text))
-    for new in stated:
-        start = new.start - reading.offset
-        if new.category != "medication" or not 0 <= start < len(reading.text) or not (cue and cue.search(reading.text)):
-            continue
-        old = [
-            one for one in known if (one.subject, one.category) == (new.subject, "medication") and one.key != new.key
-        ]
-        groups = [{*group.split()} for group in reading.rules.ended["kin"]]
-        kin = [one for one in old if any({one.key, new.key} <= group for group in groups)]
-        if len(old) == 1 and not all(any(key in group for group in groups) for key in (old[0].key, new.key)):
-            kin = old  # the only one, and nothing says that it is for something else
-        yield from ((one, (start, start + len(new.quote))) for one in kin)
-
-
-def _by_its_successor(
-    reading: Reading, known: Sequence[KnownValue], stated: Sequence[Candidate]
-) -> Iterator[tuple[KnownValue, Span]]:
-    """Yield the only known fact in whose place a sentence of change puts another: "Is with O2." after "Is with Vodafone."."""
-    code, text = reading.rules.code, reading.text
-    changed, added, instead = (ending_cue(code, name) for name in ("changed", "added", "in_place"))
-    if changed is None or added is None or instead is None or not changed.search(text) or added.search(text):
-        return
-    swapped = instead.search(text) is not None
-    for new, start in ((one, one.start - reading.offset) for one in stated):
-        place, end = place_of(code, new.text), min(len(text), start + len(new.quote))
-        same = [(one, place_of(code, one.text)) for one in known if place and one.subject == new.subject]
-        old = [one for one, other in same if place and other and other[0] == place[0] and other[1] != place[1]]
-        if swapped and not place and new.category in ("hobby", "language"):
-            old = [one for one in known if one.address == (new.subject, new.category, new.key)]
-        if 0 <= start < end and len(old) == 1 and old[0].value != new.value and reading.means(start, end):
-            yield old[0], (start, end)
 
 
 def _group(one: KnownValue) -> tuple[str, str]:
@@ -643,7 +651,8 @@ def _by_event(
             span, own = _search(reading, event_expressions(code, number, "just", named, lowered)), recent
             if span and _means_another(reading, span, own):
                 continue  # "we had a cat called Tom, he died"
-        if span is None:
+        own_kin = {name.casefold() for one in own for name in (one.key, *_called(code, one))}
+        if span is None or is_of_kin(reading.rules, reading.text[: span[0]], own_kin):
             continue
         words = reading.text[slice(*span)].casefold()
         if OTHERS in event["ends"]:
@@ -653,7 +662,12 @@ def _by_event(
                 if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", words)
             }
             alone = not whom and len({one.subject for one in own}) == 1
-            own = [one for one in own if one.subject in whom or (alone and not is_of_other_sex(reading, one, words))]
+            own = [
+                one
+                for one in own
+                if one.subject in whom
+                or (alone and not is_of_other_sex(reading.rules, reading.others, one.subject, words))
+            ]
         meant = [
             one
             for one in own
@@ -668,14 +682,9 @@ def _by_event(
             or one in meant
             or one.value == "false"
             or one.value.casefold() in people | _STATUS
-            or _asks_for(one, people)
+            or (one.key == "standing_request" and any(value in one.value.casefold() for value in people))
         ]
         yield from ((one, span) for one in own if not _keeps(reading, one, value_expression(one.names, reading.rules)))
-
-
-def _asks_for(one: KnownValue, values: set[str]) -> bool:
-    """Whether a standing request says one of *values*: "always answer in bullet points"."""
-    return one.key == "standing_request" and any(value in one.value.casefold() for value in values)
 
 
 def _names_of_event(reading: Reading, event: Mapping[str, Any], own: Sequence[KnownValue]) -> tuple[str, ...]:
@@ -692,14 +701,10 @@ def _called(code: str, one: KnownValue) -> tuple[str, ...]:
     return (*one.names, *(same_words(code, one.words.casefold()) if one.category in ("family", "home") else ()))
 
 
-_POINTS_BACK = expression(r"\b(?:it|them|he|she|him|her)\b", re.IGNORECASE)
-_PRONOUN = expression(r"\b(?:it|that|them|this|he|she)\b", re.IGNORECASE)
-
-
 def _means_another(reading: Reading, span: Span, recent: Sequence[KnownValue]) -> bool:
     """Whether the message itself names what "it" means: "I tried yoga but I gave it up" ends nothing known before."""
     antecedent = ending_cue(reading.rules.code, "antecedent")
-    pronouns = [found.start() for found in _PRONOUN.finditer(reading.text, *span)]
+    pronouns = [found.start() for found in english_cue("pronoun_thing").finditer(reading.text, *span)]
     before = reading.text[: pronouns[-1] if pronouns else span[1]]
     said = reading.message.content[: reading.offset] + before
     if antecedent is None or any(is_said(name, said) for one in recent for name in one.names):
@@ -713,7 +718,7 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
     for one in known:
         labels = {f"{one.category}/{one.key}", f"{one.category}/*", f"{one.category}/{one.key}=false"}
         if one.kind == "statement":
-            labels = {"statement/*", *_addresses_of(rules.code, one.text)}
+            labels = {"statement/*", *addresses_of(rules.code, one.text)}
         elif one.key == "marital_status":
             labels.add(f"{one.key}/{one.value.casefold()}")
         elif one.key == "works_as" or one.value.casefold() in ("unemployed", "jobless"):
@@ -721,7 +726,7 @@ def _by_label(rules: PatternLanguage, known: Sequence[KnownValue]) -> dict[str, 
         elif one.key in _UNEATEN:
             labels.add(_uneaten(one))
         elif one.category == "schedule":
-            labels |= _addresses_of(rules.code, one.text) & {"health/drinker"}
+            labels |= addresses_of(rules.code, one.text) & {"health/drinker"}
         labels.add("any/*")
         # events of the user end what is about the user, or the pregnancy of a partner
         own = one.subject == SELF or (one.key in ("is_pregnant", "due_date") and one.subject in _EXPECTING)
@@ -750,30 +755,23 @@ def _one_thing(recent: Sequence[KnownValue]) -> list[KnownValue]:
 _EXPECTING = frozenset(("wife", "girlfriend", "partner", "fiancee", "fiancée"))
 _PARTNERS = _EXPECTING | {"husband", "boyfriend", "spouse", "fiance", "fiancé"}
 _STATUS = frozenset(("married", "engaged", "in a relationship"))
-
-
 _UNEATEN = frozenset(("does_not_eat", "avoids"))
 
 
 def _uneaten(one: KnownValue) -> str:
     """Return the label of what is not eaten or drunk: "food/dairy"; for alcohol, that of who does not drink it."""
-    return "health/drinks_alcohol=false" if one.value.casefold() in _ALCOHOL else f"food/{one.value.casefold()}"
-
-
-_ALCOHOL = frozenset(
-    (
-        "bebidas alcohólicas",
-        "bebidas alcoólicas",
-        *"alcohol alkohol alcool álcool alcol 술 酒 お酒 alcolici alcoólicos".split(),
+    return (
+        "health/drinks_alcohol=false"
+        if english_cue("alcohol_word").fullmatch(one.value)
+        else f"food/{one.value.casefold()}"
     )
-)
 
 
 def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> bool:
     if "any/*" in event["ends"] or OTHERS in event["ends"]:
         return True
     if one.kind == "statement":
-        return "statement/*" in event["ends"] or bool(_addresses_of(rules.code, one.text) & set(event["ends"]))
+        return "statement/*" in event["ends"] or bool(addresses_of(rules.code, one.text) & set(event["ends"]))
     status = f"{one.key}/{one.value.casefold()}"
     if one.key == "marital_status" and (status in event["ends"] or one.value.casefold() not in _STATUS):
         return status in event["ends"]
@@ -782,7 +780,7 @@ def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> 
     if one.key in _UNEATEN:
         return _uneaten(one) in event["ends"]
     if one.category == "schedule" and "health/drinker" in event["ends"]:
-        return "health/drinker" in _addresses_of(rules.code, one.text)
+        return "health/drinker" in addresses_of(rules.code, one.text)
     if one.key == "works_as" and one.value.endswith("student") and "education/studies" in event["ends"]:
         return True
     if one.value.casefold() in ("unemployed", "jobless"):
@@ -790,11 +788,3 @@ def _ends(rules: PatternLanguage, event: Mapping[str, Any], one: KnownValue) -> 
     if one.key == "lives_with" and not ({one.key, "partner"} & set(event.get("named", ()))):
         return False
     return f"{one.category}/{one.key}" in event["ends"] or f"{one.category}/*" in event["ends"]
-
-
-@remembered(1024)
-def _addresses_of(code: str, sentence: str) -> frozenset[str]:
-    """Return the addresses at which a statement would be if it were an attribute: "family/partner" of "Is dating Ravi."."""
-    rules = load_language(code)
-    kinds: Mapping[str, str] = rules.ended.get("sentence", {}) if rules is not None else {}
-    return frozenset(address for address, source in kinds.items() if re.search(source, sentence))
