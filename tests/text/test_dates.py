@@ -258,3 +258,23 @@ def test_next_is_never_past_whatever_the_tense() -> None:
 )
 def test_a_count_that_goes_on_is_read_in_days(text: str, days: int) -> None:
     assert days_counted(text) == days
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "expected"),
+    [
+        ("en", "Is off sick for six weeks.", "2026-04-27"),
+        ("de", "Ist sechs Wochen lang krankgeschrieben.", "2026-04-27"),
+        ("de", "Darf zwei Wochen keinen Sport machen", "2026-03-30"),
+        ("de", "Ist seit sechs Wochen krankgeschrieben.", ""),
+        ("de", "Das Baby ist sechs Wochen alt", ""),
+        ("es", "Está de baja seis semanas.", "2026-04-27"),
+        ("es", "Está de baja desde hace seis semanas", ""),
+        ("fr", "Est en arrêt pendant six semaines.", "2026-04-27"),
+        ("fr", "Est en arrêt depuis six semaines", ""),
+    ],
+)
+def test_a_length_that_lies_ahead_ends_in_other_languages_too(language: str, text: str, expected: str) -> None:
+    end = end_said(text, SAID, language)
+
+    assert ("" if end is None else datetime.fromtimestamp(end / 1000, UTC).date().isoformat()) == expected

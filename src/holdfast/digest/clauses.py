@@ -22,7 +22,7 @@ from ..text import dataclass, expression
 from ..text.render import THIRD, in_their_words, in_third, well_formed
 from ..types import Modality
 from .authorship import BLANK
-from .grammar import PatternLanguage, cues
+from .grammar import PatternLanguage, cues, english_cue
 from .mentions import ME, MentionedPerson
 
 MOST_WORDS = 24  # of one statement
@@ -273,8 +273,8 @@ class ClauseReader:
         predicate = self._predicate(rest, shown)
         if predicate is None or not (self._lasts(predicate) or self._introduces(predicate, shown, person)):
             return None
-        said = f"{shown} {predicate.text}{fronted}".strip()
-        if len(said.split()) > MOST_WORDS:
+        said = english_cue("opened").split(f"{shown} {predicate.text}{fronted}".strip(), maxsplit=1)[0]
+        if len(said.split()) > MOST_WORDS or english_cue("dangles").search(said):
             return None
         lasts = self._habit.search(said) or self._changes.search(said)
         time = "change" if predicate.tense == _PAST else "" if lasts or predicate.tense == _PERFECT else "plan"

@@ -743,7 +743,7 @@ class KnownValue:
         last = words.rpartition(" ")[2]
         if self.category == "goal" and len(last) > _LEAST_CHARS and last.lower() not in NO_THING:
             found.append(last)  # "the bike" of "a new bike"
-        if self.key == "has_condition":
+        if self.key in ("has_condition", "works_as"):
             found.append(english_cue("degree").sub("", words))  # "diabetes" of "type 2 diabetes"
         if self.category == "medication":
             found.append(_SUPPLEMENT.sub("", words))  # "iron" of "iron supplements", "b12" of "vitamin b12"
@@ -752,7 +752,7 @@ class KnownValue:
             kind = self.key.replace("_", " ").partition(" with ")[0]  # "our meeting" of "meeting with Bob"
             found += [self.key.replace("_", " "), kind, re.sub(r"(?:'s)? appointment$", "", kind)]
         if place := english_cue("place_name").fullmatch(words):
-            found.append(place["name"] or place["lower"])
+            found.append(place["name"] or place["lower"] or place["school"])
         least = _LEAST_CHARS if words.isascii() and not (self.category == "family" and words[:1].isupper()) else 2
         return tuple(dict.fromkeys(name for name in found if len(name) >= least and _LETTERS.search(name)))
 

@@ -411,7 +411,12 @@ def first_person(text: str, who: str) -> str:
     for source, own in _AS_I_SAY:
         said = re.compile(source.format(who=re.escape(who)), re.IGNORECASE)
         text = said.sub(partial(_in_width, own), text)
-    return text
+    return _THIRD_S.sub(r"\1 ", text)  # "i eats meat"
+
+
+_THIRD_S = expression(
+    r"(?<=\bi )(?!(?:was|is|as|has|does|goes|always|this|us|perhaps|sometimes)\b)([a-z]{2,}[^\Ws])s(?= )", re.IGNORECASE
+)
 
 
 def _in_width(words: str, found: re.Match[str]) -> str:

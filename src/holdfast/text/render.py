@@ -448,3 +448,15 @@ def _is_alike(old: str, new: str) -> bool:
         return old.isdigit() and new.isdigit()
     alike = len(set(old.casefold()) & set(new.casefold())) * 2 >= len(set(old.casefold()))
     return new.casefold() not in _LIGHT and (old[:1].isupper() or alike)
+
+
+_SIDE = expression(
+    r"\b(left|right) (?=(?:eye|ear|knee|arm|leg|hand|foot|shoulder|hip|ankle|wrist|elbow|side|breast|lung|kidney|thumb|thigh|calf|heel|toe)s?\b)",
+    re.IGNORECASE,
+)
+
+
+def on_other_side(text: str, fact: str) -> bool:
+    """Whether a sentence is about the right eye and a fact about the left one."""
+    said, known = ({side.casefold() for side in _SIDE.findall(words)} for words in (text, fact))
+    return bool(said and known) and not said & known

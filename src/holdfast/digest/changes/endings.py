@@ -18,7 +18,7 @@ from typing import Any
 from ...scope import SELF
 from ...text import expression, may_hold
 from ...text.dates import on_other_days
-from ...text.render import rest_of_list
+from ...text.render import on_other_side, rest_of_list
 from ...text.sentences import split_pieces
 from ...text.terms import likely_languages
 from ...types import Candidate, Message
@@ -245,7 +245,8 @@ def _in_sentence(
     ended += _of_one_statement(reading, ended, both)
     yield from _fewer_pets(reading, ended, rest)
     for one, span in ended:
-        if not on_other_days(reading.text, f"{one.value} {one.text}"):
+        whole = f"{one.value} {one.text}"
+        if not on_other_days(reading.text, whole) and not on_other_side(reading.text, whole):
             yield reading.retract(span, one)
             left = rest_of_list(one.text, one.names, reading.text) if one.kind == "statement" else ""
             if left:

@@ -73,21 +73,18 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         match = next((found for pattern in patterns if (found := pattern.search(reading.text))), None)
         if match is None or not reading.means(match.start(), match.end()):
             continue
-        if kind == "medication" and (
-            _is_of_another_medicine(reading, one, match)
-            or is_no_dose(reading.text, match, one.value, (one.words, one.key, *one.names, words))
-        ):
+        called = (one.words, one.key, *one.names, words)
+        dosed = kind == "medication" and not _is_of_another_medicine(reading, one, match)
+        if kind == "medication" and (not dosed or is_no_dose(reading.text, match, one.value, called)):
             continue
         amount = money_at(reading.text, *match.span()) if kind == "budget" else None
         if amount is not None and amount.kind != currency_of(one):
             yield from in_another_currency(reading, one, match.span(), match.span("new"))
             continue
-        apart = kind == "schedule" and (
-            _DENIED.search(reading.text[: match.start()]) or english_cue("beside_it").search(reading.text)
-        )
+        before = reading.text[: match.start()]
+        apart = kind == "schedule" and (_DENIED.search(before) or english_cue("beside_it").search(reading.text))
         if kind == "age_other" and _is_no_age_of(reading, one, match):
             continue  # "turned 24 and saw my nan" leaves out "I"
-        before = reading.text[: match.start()]
         kin = kind == "schedule" and is_namesake(reading.rules, reading.others, one.subject, before)
         other = is_anothers(reading.rules, one.subject, before)
         if apart or kin or other or reading.stops((f"new/{kind}",), r"(?!)"):
@@ -96,11 +93,8 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             yield from _moved_to(reading, one, match.start())
             continue
         new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
-        new = (
-            str(max(amounts_in_words(new), default=new))
-            if kind in ("age", "age_other", "how_many") and not new.isdigit()
-            else new
-        )
+        if kind in ("age", "age_other", "how_many") and not new.isdigit():
+            new = str(max(amounts_in_words(new), default=new))
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or not english_cue("no_value").fullmatch(new.casefold().split()[0])
         ):
