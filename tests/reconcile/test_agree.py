@@ -22,6 +22,7 @@ def test_the_pairs_are_as_many_of_each_kind_as_the_figures_say() -> None:
     assert {kind: len(pairs) for kind, pairs in PAIRS.items()} == {
         "near": 12, "same": 24, "contra": 20, "distinct": 14, "unrelated": 20, "hard": 89,
         "merge": 24, "never": 24, "joined_well": 8, "joined_badly": 12, "tools_one": 7, "tools_apart": 21,
+        "phrases": 31, "not_phrases": 60,
     }  # fmt: skip
 
 
@@ -147,3 +148,16 @@ def test_never_where_one_is_negated(stated: str, negation: str) -> None:
 def test_a_sentence_agrees_with_itself_in_other_dress(text: str) -> None:
     assert same_words(text, text.rstrip(".") + " !")
     assert sense(text).words == sense("  " + text).words
+
+
+@pytest.mark.parametrize("pair", PAIRS["phrases"], ids=" + ".join)
+def test_one_thing_in_two_phrases_is_one(pair: list[str]) -> None:
+    assert reworded(*pair)
+    assert reworded(*reversed(pair))
+
+
+@pytest.mark.parametrize("pair", PAIRS["not_phrases"], ids=" + ".join)
+def test_what_only_sounds_like_the_same_phrase_stays_apart(pair: list[str]) -> None:
+    assert not reworded(*pair)
+    assert not reworded(*reversed(pair))
+    assert not same_words(*pair)

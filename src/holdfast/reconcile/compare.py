@@ -10,8 +10,11 @@ Written for English; `comparable` says where it holds, elsewhere only the same w
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from itertools import pairwise
 
 from ..text import dataclass, expression, remembered
@@ -49,15 +52,8 @@ _TRIFLES = frozenset(
     "a an the really very quite actually simply also please currently now nowadays again still already anymore longer".split()
 )
 _SAME_WORD = {
-    "am": "be",
-    "is": "be",
-    "are": "be",
-    "has": "have",
-    "u": "you",
-    "till": "until",
-    "cant": "can't",
-    "dont": "don't",
-}
+    "am": "be", "is": "be", "are": "be", "has": "have", "u": "you", "till": "until", "cant": "can't", "dont": "don't",
+}  # fmt: skip
 _BEFORE_NOT = {"ca": "can", "wo": "will", "sha": "shall", "do": "", "does": "", "is": "be", "are": "be", "ai": "be"}
 _SHORTENED = {"'m": "be", "'re": "be", "'ve": "have", "'ll": "will", "'d": "'d"}
 _NOT = "not"
@@ -347,14 +343,16 @@ def reworded(one: str, other: str) -> bool:
 
 @remembered(4096)
 def _one_way(text: str) -> tuple[str, ...]:
-    """Return the sequence with phrases that have one meaning in one form: "get up" as "wake up", "over" after "prefer"."""
-    words = list(sequence(text))
-    for place, word in enumerate(words):
-        if word in ("get", "gets") and words[place + 1 : place + 2] == ["up"]:
-            words[place] = "wake"
-        if word == "over" and {"prefer", "prefers"} & set(words[:place]):
-            words[place] = "to"
-    return tuple(words)
+    """Return the sequence with phrases that have one meaning in one form: "wake up" for "get up", "near" for "close to"."""
+    for said, plain in _same_phrases():
+        text = said.sub(plain, text)
+    return sequence(text)
+
+
+@cache
+def _same_phrases() -> list[tuple[re.Pattern[str], str]]:
+    table = tomllib.loads((resources.files(__package__) / "contrasts.toml").read_text("utf-8"))
+    return [(re.compile(said, re.IGNORECASE), plain) for said, plain in table["same"]]
 
 
 def _is_turned(a: tuple[str, ...], b: tuple[str, ...]) -> bool:
