@@ -130,7 +130,7 @@ class TestAChunk:
     def test_a_short_talk_keeps_a_concern_and_an_action_although_its_text_says_them(self) -> None:
         draft = summarize_chunk(TEN_EXCHANGES)
 
-        assert draft.concerns == ("I feel guilty.",)
+        assert draft.concerns == ("I'm really worried about her.",)
         assert [action.partition(":")[0] for action in draft.actions] == ["assistant"]
 
     def test_themes_are_phrases_that_were_said(self) -> None:
@@ -148,6 +148,58 @@ class TestAChunk:
 
     def test_is_the_same_every_time(self) -> None:
         assert summarize_chunk(LUNA) == summarize_chunk(list(LUNA))
+
+    @pytest.mark.parametrize(
+        "news",
+        [
+            "They turned me down. Too little MPC.",
+            "It's Alzheimer's, moderate.",
+            "The title is now Bora.",
+            "New HbA1c: 6.9!",
+        ],
+    )
+    @pytest.mark.parametrize("after", [(), ("Mia: Thanks, talk to you soon!", "assistant: Bye!"), ("Mia: What now?",)])
+    def test_a_user_s_last_news_is_told_however_rich_the_talk_was(self, news: str, after: tuple[str, ...]) -> None:
+        worries = ("pain", "stairs", "money", "sleep", "infection", "driving", "work", "scars")
+        plans = [
+            f"Mia: I decided that Dr. Wu operates on 1{n} March, I'm worried about {w}." for n, w in enumerate(worries)
+        ]
+        rich = [line for plan in plans for line in (plan, "assistant: That is a good plan.")]
+
+        draft = summarize_chunk(talk(*rich, f"Mia: {news}", "assistant: I see.", *after))
+
+        assert all(sentence in draft.text for sentence in re.split(r"(?<=[.!]) ", news))
+
+    def test_a_cheer_that_ends_a_talk_between_people_is_no_news(self) -> None:
+        plans = [
+            f"{who}: I opened shop {n} on 1{n} March, it cost {n}000 euros."
+            for n in range(1, 6)
+            for who in ("Jo", "Gina")
+        ]
+
+        assert "cheering" not in summarize_chunk(talk(*plans, "Jo: Always cheering for the two of us.")).text
+
+    def test_a_short_feeling_at_the_end_comes_with_what_was_said_before_it(self) -> None:
+        rich = [
+            f"user: Dr. Wu gave her {number}0 mg of Apoquel for the rash on 1{number} March." for number in range(9)
+        ]
+        lines = [line for said in rich for line in (said, "assistant: Good.")]
+        text = summarize_chunk(
+            talk(*lines, "user: She scratches no more.", "assistant: Great.", "user: I'm so glad, I cried.")
+        ).text
+
+        assert "She scratches no more." in text
+
+    @pytest.mark.parametrize("reply", ["I see.", "Noted.", "I'll keep that in mind.", "Fair enough."])
+    def test_an_answer_that_says_nothing_is_no_summary(self, reply: str) -> None:
+        """So it is where the words that it answered were forgotten."""
+        assert summarize_chunk(talk(f"assistant: {reply}")).text == "(no words)"
+
+    @pytest.mark.parametrize(
+        "said", ["Noted: 5 mg at night.", "Interesting offer from Bosch.", "Excellent results from the MRI."]
+    )
+    def test_news_that_opens_like_a_courtesy_is_told(self, said: str) -> None:
+        assert said in summarize_chunk(talk(f"user: {said}", "assistant: I see.")).text
 
     def test_of_small_talk_alone_still_says_something(self) -> None:
         assert (

@@ -417,6 +417,45 @@ def test_what_is_said_again_is_told_once_but_a_trouble_each_time(clock: FakeCloc
     assert told.count("My sister came along") == 1
 
 
+def test_each_line_of_a_story_ends_with_the_news_of_its_talk(clock: FakeClock) -> None:
+    news = ["She eats again.", "The lump was benign, nothing more.", "We moved her to the other stable."]
+    with Memory(embedder=None, clock=clock) as memory:
+        for number, last in enumerate(news):
+            chat = memory.conversation(f"v{number}", user="elena", subject="luna")
+            for day in range(10):
+                chat.record(
+                    f"On March {day + 1} Dr. Wu gave Luna {day + 2}0 mg of medicine {number}{day} and I decided to book visit {day}, as I was worried.",
+                    "I recommend that you keep a diary.",
+                )
+            chat.record(last, "I see.")
+            chat.end()
+            clock.advance(days=9)
+        memory.digest()
+        lines = memory.user("elena").story("luna").lines
+
+    assert [last for last, line in zip(news, lines, strict=True) if last not in line.text] == []
+
+
+def test_a_talk_of_which_only_an_empty_answer_is_left_has_no_line(clock: FakeClock) -> None:
+    with Memory(embedder=None, clock=clock) as memory:
+        for number, said in enumerate(
+            ["I repair clocks in Porto.", "I am allergic to penicillin.", "My sister Ana comes."]
+        ):
+            memory.conversation(f"v{number}", user="elena").record(said, "I'll keep that in mind.")
+            memory.conversation(f"v{number}", user="elena").end()
+            clock.advance(days=9)
+        memory.digest()
+        memory.conversation("v1", user="elena").forget(1)
+        memory.digest()
+        clock.advance(days=1)
+        memory.digest()
+        story = memory.user("elena").story()
+
+    assert story is not None
+    assert [line.sources[0].conversation for line in story.lines] == ["v0", "v2"]
+    assert "keep that in mind" not in story.text
+
+
 def test_a_subject_that_is_talked_about_all_day_has_a_story(memory: Memory, clock: FakeClock) -> None:
     """Each conversation ends by a silence of six hours, and the next has begun by then: the story is not put off again and again."""
     for number in range(12):

@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cache
 
 from ..clock import to_ms
 from ..config import Config
@@ -29,7 +30,7 @@ from ..text import dataclass, expression
 from ..text.sentences import split_sentences, without_code
 from ..text.terms import count_tokens, language_of
 from ..types import Message
-from .salience import load_salience_words
+from .salience import LANGUAGES, load_salience_words
 
 # An exchange this many times longer than a chunk (an agent at work) is cut at the next safe place.
 LONG_EXCHANGE = 4
@@ -39,6 +40,8 @@ SHORT_MESSAGES = 3
 SILENCE_PART, END_PART = 2, 4
 # A silence so many times longer than the setting (a week at the default) ends a visit: it closes a first chunk, however short.
 LONG_SILENCE = 28
+# A conversation that no chunk covers is told in blocks of about so many messages.
+BLOCK_MESSAGES = 10
 # A courtesy has at most so many characters.
 COURTESY_CHARS = 80
 # What a courtesy does not hold: a number, or a name.
@@ -148,6 +151,38 @@ def _filled(messages: Sequence[Message], config: Config, first: bool | None = No
     for message in messages:
         open_.add(message)
     return open_
+
+
+def split_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
+    """Split *messages* into blocks of ten or a few more, each up to the next user message."""
+    starts = [0]
+    for index, message in enumerate(messages):
+        if message.role == "user" and index - starts[-1] >= BLOCK_MESSAGES:
+            starts.append(index)
+    ends = [*starts[1:], len(messages)]
+    return [messages[start:end] for start, end in zip(starts, ends, strict=True) if end > start]
+
+
+# A summary has at most a third of the tokens that it tells, and that many in any case; a model is asked for somewhat
+# less.  Only the end of a talk makes chunks of less than SMALL tokens, of which no third is worth reading.
+TOLD, MOST_TOKENS, SMALL = 3, 300, 300
+ASKED_SHARE, LEAST_ASKED = 0.85, 40
+
+
+def most_tokens(told: int) -> int:
+    """Return how many tokens the summary of so many may have, its lists included."""
+    return min(MOST_TOKENS, told // TOLD) if told >= SMALL else MOST_TOKENS
+
+
+def asked_tokens(told: int) -> int:
+    """Return how many tokens a model is asked for, which seldom keeps to them exactly."""
+    return max(LEAST_ASKED, int(ASKED_SHARE * min(MOST_TOKENS, told // TOLD)))
+
+
+@cache
+def labels_of(*keys: str) -> frozenset[str]:
+    """Return the labels of those names in every language; our own lines start with one."""
+    return frozenset(load_salience_words(language).labels[key] for language in LANGUAGES for key in keys)
 
 
 def is_courtesy(text: str) -> bool:

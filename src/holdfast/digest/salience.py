@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -46,6 +47,7 @@ QUESTION_TO_PERSON, QUESTION_TO_ASSISTANT = -0.6, -0.1
 # What is said to another of what is theirs ("You're doing great") tells of neither; between people "I love your …" and "Let's …" do not, either.
 TO_OTHER, TO_OTHER_OF_SELF = -0.8, -0.6
 CONCRETE = frozenset(("number", "name", "when", "alarm", "decision", "problem", "recommend"))
+NEWS = CONCRETE | {"happened"}
 ADVICE = 0.35
 # What counts of an assistant's sentence, and what a user's gains that is not about the user.
 ASSISTANT, USERS_MATTER = 0.8, 0.2
@@ -59,6 +61,7 @@ _FIRST = expression(
 REDUNDANCY = 0.9
 LEAST_WORTH = 0.2  # of a sentence of a summary, however much room there is
 UNHEARD = 0.15  # what a sentence gains while none of its message is chosen
+NEWS_WORDS, NEWS_SHARE = 18.0, 0.5  # of what a user stated last, and the share of a summary that it may take
 SHORT_ANSWER_WORDS = 6.0
 FRAGMENT_WORDS = 6.0
 _STOPS = ".!?…。！？"
@@ -112,7 +115,7 @@ def read(messages: Sequence[Message]) -> ChatReading:
     spoken = [m for m in messages if speaks(m)]
     words = load_salience_words(_language(spoken))
     users = frozenset(speaker_of(m) for m in spoken if m.role == "user")
-    names = {part for m in spoken if m.name for part in (m.name, m.name.split()[0] if m.name.split() else "")}
+    names = {part for m in spoken if m.name for part in (m.name, *m.name.split()[:1])}
     reading = ChatReading([], words, users, any(m.role == "assistant" for m in spoken))
     for index, message in enumerate(messages):
         called = called_tools(message)
@@ -273,38 +276,61 @@ def cosine(a: Counter[str], b: Counter[str]) -> float:
     return dot / math.sqrt(sum(n * n for n in a.values()) * sum(n * n for n in b.values()))
 
 
+def is_news(signs: frozenset[str], has_assistant: bool) -> bool:
+    """Whether a statement of a user tells something new; people who talk with one another often end by cheering."""
+    return not signs & {"empty", "aside"} and ((has_assistant and "other" not in signs) or bool(signs & NEWS))
+
+
+def newest(units: Sequence[Unit], budget_words: float) -> list[Unit]:
+    """Return what a user stated last, the best of it where it is long: a summary may not lack how things are now."""
+    helped = any(unit.role == "assistant" for unit in units)
+    left = [unit for unit in units if unit.role == "user" and not unit.question and is_news(unit.signs, helped)]
+    news: list[Unit] = []
+    while left and sum(unit.words for unit in news) < SHORT_ANSWER_WORDS:  # "I'm relieved." follows on what came before
+        last = [unit for unit in left if unit.message == left[-1].message]
+        left = left[: -len(last)]
+        for unit in sorted(last, key=lambda unit: (-unit.score, unit.place)):
+            if not news or sum(each.words for each in (*news, unit)) <= min(NEWS_WORDS, NEWS_SHARE * budget_words):
+                news.append(unit)
+    return sorted(news, key=lambda unit: unit.place)
+
+
 def select(
     units: Sequence[Unit],
     budget_words: float,
     *,
+    first: Sequence[Unit] = (),
     per_message: int,
     least: float,
     enough_words: float,
     shares: Mapping[str, float],
 ) -> list[Unit]:
     """
-    Select the best units within *budget_words*, in the order in which they were said.
+    Select the best units within *budget_words*, in the order in which they were said; those of *first* in any case.
 
     At most *per_message* come from one message, and of a role in *shares* that part of the words.  Below a
     score of *least* nothing is taken once there are *enough_words*, and nothing of next to no worth at all.
     """
     chosen: list[Unit] = []
     alike = [0.0] * len(units)
-    left, taken = {i for i, unit in enumerate(units) if unit.score > 0}, Counter[int]()
+    left, taken = {i for i, unit in enumerate(units) if unit.score > 0 or unit in first}, Counter[int]()
     total, by_role = 0.0, Counter[str]()
     while left:
         fresh = {
             i: units[i].score - REDUNDANCY * alike[i] + (UNHEARD if not taken[units[i].message] else 0.0) for i in left
         }
-        best = max(left, key=lambda i: (fresh[i], -i))
-        if fresh[best] < LEAST_WORTH or (fresh[best] < least and total >= enough_words):
+        best = max(left, key=lambda i: (units[i] in first, fresh[i], -i))
+        unit = units[best]
+        news = unit in first
+        if not news and (fresh[best] < LEAST_WORTH or (fresh[best] < least and total >= enough_words)):
             break
         left.remove(best)
-        unit = units[best]
         exchange = [unit] if unit.needs is None or unit.needs in chosen else [unit.needs, unit]
         cost = sum(each.words for each in exchange)
         room = shares.get(unit.role, 1.0) * budget_words - by_role[unit.role]
-        if taken[unit.message] >= per_message or total + cost > budget_words or unit.words > room:
+        if news and total + cost > budget_words:
+            exchange, cost = [unit], unit.words
+        elif taken[unit.message] >= per_message or total + cost > budget_words or unit.words > room:
             continue
         total += cost
         by_role[unit.role] += math.ceil(unit.words)
@@ -452,12 +478,6 @@ def _lexicon(language: str) -> SalienceWords:
     )
 
 
-@cache
-def labels_of(*keys: str) -> frozenset[str]:
-    """Return the labels of those names in every language; our own lines start with one."""
-    return frozenset(_lexicon(language).labels[key] for language in LANGUAGES for key in keys)
-
-
 # Of a longer message the beginning and the end are read: what people open and close with.
 HEAD_CHARS, TAIL_CHARS = 12_000, 4_000
 MAX_SENTENCES = 30
@@ -593,6 +613,21 @@ def shorten(sentence: str, limit: float, words: SalienceWords) -> str:
     if (start or opened) and text:
         text = "… " + text
     return text + " …" if (closed or end < len(sentence)) and text else text
+
+
+_ENDINGS = (".", "!", "?", "…", "。", "！", "？", "؟", ":", ";")
+_CLOSING = "\"'”’»」』)]"
+_WIDE_START = 0x3000
+
+
+def with_full_stop(text: str) -> str:
+    """Return *text* with a full stop unless it has an ending."""
+    if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
+        return text
+    last = text[-1]
+    if unicodedata.category(last) in ("So", "Sk", "Mn", "Cf"):
+        return f"{text}."  # no full stop of Chinese after an emoji
+    return text + ("。" if ord(last) >= _WIDE_START and not "\uac00" <= last <= "\ud7af" else ".")
 
 
 def _clause_worth(clause: str, words: SalienceWords) -> float:
@@ -731,8 +766,10 @@ def _kept(word: str, words: SalienceWords, barred: set[str]) -> str:
             text = text[: -len(ending)]
             plain = plain[: -len(ending)]
             break
-    dull = plain in words.stop or plain in barred or plain.replace("'", "") in words.stop
-    wide = bool(_WIDE_RUN.search(plain))
+    dull, wide = (
+        not words.stop.isdisjoint((plain, plain.replace("'", ""))) or plain in barred,
+        bool(_WIDE_RUN.search(plain)),
+    )
     short = len(plain) < (2 if wide or not plain.isascii() else 3) and not (text.isupper() and len(text) == 2)
     if dull or short or not any(ch.isalpha() for ch in plain) or "'" in plain or len(text) > MAX_PHRASE_CHARS:
         return ""

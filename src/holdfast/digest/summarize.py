@@ -13,7 +13,6 @@ changes, because people say "yesterday".  Tools are named, their results are not
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -24,11 +23,13 @@ from ..text import dataclass, expression
 from ..text.sentences import split_sentences
 from ..text.terms import count_tokens, language_of, terms
 from ..types import Message, RollingSummary, Story, StoryLine, StorySource, Summary
-from .chunk import count_exchanges, is_courtesy
+from .chunk import BLOCK_MESSAGES, count_exchanges, is_courtesy, labels_of, most_tokens, split_blocks
 from .salience import (
     ASSISTANT,
     EMPTY,
     NAME,
+    NEWS_SHARE,
+    NEWS_WORDS,
     NUMBER,
     SENTENCE_WORDS,
     SUPPOSED,
@@ -37,9 +38,10 @@ from .salience import (
     SalienceWords,
     Unit,
     cosine,
-    labels_of,
+    is_news,
     length_factor,
     load_salience_words,
+    newest,
     own,
     read,
     select,
@@ -47,6 +49,7 @@ from .salience import (
     size,
     speaker_of,
     themes,
+    with_full_stop,
 )
 
 __all__ = ["SummaryDraft", "summarize_chunk", "summarize_level"]
@@ -93,11 +96,14 @@ def summarize_chunk(messages: Sequence[Message]) -> SummaryDraft:
 
 def _chosen(reading: ChatReading, words: float) -> list[Unit]:
     """Choose sentences of together some *words*; what one says again is said once."""
-    units = list({(unit.speaker, unit.text.casefold()): unit for unit in reversed(reading.units)}.values())[::-1]
+    news = newest(reading.units, words)
+    said = {(unit.speaker, unit.text.casefold()): unit for unit in (*reversed(reading.units), *news)}
+    units = sorted(said.values(), key=lambda unit: unit.place)
     speaking = len({unit.message for unit in reading.units}) or 1
     return select(
         units,
         words,
+        first=news,
         per_message=max(2, math.ceil(8 / speaking)),
         least=MIN_SENTENCE_SCORE,
         enough_words=min(words, LEAST_WORDS),
@@ -107,7 +113,8 @@ def _chosen(reading: ChatReading, words: float) -> list[Unit]:
 
 def _chunk_text(chosen: Sequence[Unit], reading: ChatReading, messages: Sequence[Message]) -> str:
     """Format the chosen sentences and the used tools, in the order of the messages."""
-    units = list(chosen) or reading.units[:FALLBACK_SENTENCES]
+    greeted = any(unit.role == "user" for unit in reading.units)  # where all is forgotten but "I see.", nothing is left
+    units = chosen or [unit for unit in reading.units if greeted or not is_courtesy(unit.text)][:FALLBACK_SENTENCES]
     events: list[tuple[int, SpokenSentence, bool]] = [
         (unit.message, SpokenSentence(unit.date, unit.speaker, unit.text), False) for unit in units
     ]
@@ -191,9 +198,6 @@ def _best(reading: ChatReading, weight: Callable[[Unit], float], most: int) -> l
 
 
 SUMMARY_SOURCE = "rules 1"
-_ENDINGS = (".", "!", "?", "…", "。", "！", "？", "؟", ":", ";")
-_CLOSING = "\"'”’»」』)]"
-_WIDE_START = 0x3000
 STORY_SHOWN_TOKENS = 8_000  # of summaries that one call of a model makes a story of, the newest
 
 
@@ -218,16 +222,6 @@ class SpokenSentence:
     text: str
 
 
-def with_full_stop(text: str) -> str:
-    """Return *text* with a full stop unless it has an ending."""
-    if not text or text.rstrip(_CLOSING).endswith(_ENDINGS):
-        return text
-    last = text[-1]
-    if unicodedata.category(last) in ("So", "Sk", "Mn", "Cf"):
-        return f"{text}."  # no full stop of Chinese after an emoji
-    return text + ("。" if ord(last) >= _WIDE_START and not "\uac00" <= last <= "\ud7af" else ".")
-
-
 def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> list[str]:
     """
     Format a line for each run of sentences by one speaker on one day.
@@ -247,27 +241,13 @@ def format_sentences(statements: Iterable[SpokenSentence], day: str = "") -> lis
     return lines
 
 
-# A summary has at most a third of the tokens that it tells, and that many in any case; a model is asked for somewhat
-# less.  Only the end of a talk makes chunks of less than SMALL tokens, of which no third is worth reading.
-TOLD, MOST_TOKENS, SMALL = 3, 300, 300
-ASKED_SHARE, LEAST_ASKED = 0.85, 40
 REPEATED = 0.7  # the share of an item's words that the text has to hold for the item to add nothing
-
-
-def most_tokens(told: int) -> int:
-    """Return how many tokens the summary of so many may have, its lists included."""
-    return min(MOST_TOKENS, told // TOLD) if told >= SMALL else MOST_TOKENS
 
 
 def summary_tokens(summary: SummaryDraft | Summary) -> int:
     """Count the tokens of a summary's text and lists."""
     items = (*summary.themes, *summary.concerns, *summary.actions)
     return count_tokens(summary.text) + sum(map(count_tokens, items))
-
-
-def asked_tokens(told: int) -> int:
-    """Return how many tokens a model is asked for, which seldom keeps to them exactly."""
-    return max(LEAST_ASKED, int(ASKED_SHARE * min(MOST_TOKENS, told // TOLD)))
 
 
 def without_least_items(draft: SummaryDraft, most: int) -> SummaryDraft:
@@ -305,6 +285,7 @@ MAX_THEMES, MAX_PAIRS = 5, 2
 MAX_PARTS = 6
 ALIKE = 0.34
 MIN_STORY_SCORE = 0.4
+LAST_OF_SERIES = 0.05  # what the newest of several sentences gains that say much the same
 ADVISED = 0.5  # what a line of a story gains that says what was to be done: what was tried belongs to what came of it
 _STAMP = expression(r"\[(\d{4}-\d{2}-\d{2})\]\s*")
 _SPEAKER = expression(r"([^\n:]{1,60}): (?=\S)")
@@ -456,7 +437,9 @@ def _story(
     taken: list[Counter[str]] = []
     for number, part in enumerate(parts):
         offers = [line for index in part for line in _offers(children[index], index, words)]
-        chosen = _pick(offers, story_words / len(parts), weight, taken, words)
+        share = story_words / len(parts)
+        first = _newest(offers, share, words) if number == len(parts) - 1 and offers else ()
+        chosen = _pick(offers, share, weight, taken, words, first=first)
         if not chosen:
             continue
         label = words.labels["first" if number == 0 else "now" if number == len(parts) - 1 else "later"]
@@ -480,8 +463,9 @@ def _pick(
     taken: list[Counter[str]],
     words: SalienceWords,
     least: float = MIN_STORY_SCORE,
+    first: Sequence[_ChildLine] = (),
 ) -> list[_ChildLine]:
-    """Pick the sentences with most of the recurring themes and least of the earlier lines, none but one below *least*."""
+    """Pick *first*, and the sentences with most of the recurring themes and least of the earlier lines, but one none below *least*."""
     for line in offers:
         plain = own(line.statement.text)
         signs = words.signs(plain)
@@ -491,8 +475,10 @@ def _pick(
         line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
         line.score += SUPPOSED * ("supposed" in signs) + EMPTY * ("empty" in signs) + line.worth
         line.score = line.score * length_factor(line.words - 2) - 0.4 * plain.endswith(("?", "？"))
-    chosen: list[_ChildLine] = []
-    left, total = list(offers), 0.0
+    chosen = list(first)
+    taken += [line.terms for line in chosen]
+    total = sum(line.words for line in chosen)
+    left = [line for line in offers if line not in chosen]
     while left:
         best = max(
             left, key=lambda line: (line.score - max((cosine(line.terms, t) for t in taken), default=0.0), -line.place)
@@ -504,6 +490,36 @@ def _pick(
         taken.append(best.terms)
         total += best.words
     return sorted(chosen, key=lambda line: (line.child, line.place))
+
+
+def _newest(offers: Sequence[_ChildLine], budget: float, words: SalienceWords) -> list[_ChildLine]:
+    """
+    Return what a user stated last, which a line tells in any case: how things are now.
+
+    The last of a series, such as what is written down every day, only gains by it.
+    """
+    news: list[_ChildLine] = []
+    helped = any(line.statement.speaker == "assistant" for line in offers)
+    for line in reversed([line for line in offers if line.child == offers[-1].child]):
+        said, spoken = line.statement.text, line.statement
+        asked = spoken.speaker in ("", "assistant") or said.endswith(("?", "？"))
+        if asked or line.worth < 0 or not is_news(words.signs(own(said)), helped):
+            if news:
+                break
+            continue
+        room = min(NEWS_WORDS, NEWS_SHARE * budget) - sum(each.words for each in news)
+        if news and (line.words > room or spoken.date != news[-1].statement.date):
+            break
+        news.append(line)
+    if news and any(line is not news[0] and cosine(line.terms, news[0].terms) >= SAME for line in offers):
+        news[0].worth = max(news[0].worth, LAST_OF_SERIES)
+        return []
+    return news
+
+
+def says_nothing(summary: Summary) -> bool:
+    """Whether nothing was said that *summary* could tell."""
+    return summary.text in labels_of("nothing")
 
 
 def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine]:
@@ -526,7 +542,7 @@ def _offers(child: Summary, index: int, words: SalienceWords) -> list[_ChildLine
         line = line[named.end() :] if named else line
         for span in split_sentences(line):
             text = shorten(span.of(line), SENTENCE_WORDS, words)
-            if any(ch.isalnum() for ch in text):
+            if any(ch.isalnum() for ch in text) and not is_courtesy(text) and not says_nothing(child):
                 bag = Counter(terms(text, words.language))
                 offers.append(_ChildLine(index, len(offers), SpokenSentence(date, speaker, text), bag, size(text) + 2))
     return offers
@@ -631,14 +647,15 @@ def _story_line(talks: Sequence[Sequence[Summary]], most: int, telling: _Telling
     # Where there is room for all that the summaries say, only what says nothing is left out.
     least = 0.0 if sum(offer.words for offer in offers) <= budget else MIN_STORY_SCORE
     while budget >= LEAST_ITEM_WORDS:
-        chosen = _pick(offers, budget, telling.weight, list(telling.taken), words, least) if offers else []
+        news = _newest(offers, budget, words) if len(talks) == 1 and offers else []
+        chosen = _pick(offers, budget, telling.weight, list(telling.taken), words, least, news) if offers else []
         line = replace(line, text=" ".join(format_sentences(offer.statement for offer in chosen)))
         if count_tokens(line.dated) <= most:
             telling.taken += [offer.terms for offer in chosen]
             telling.told |= {offer.statement.text.casefold() for offer in chosen}
             return line
         budget *= 0.75
-    cut = next((offer.statement.text for offer in offers), "")
+    cut = next((offer.statement.text for offer in (*_newest(offers, 0, words)[:1], *offers)), "") if offers else ""
     return replace(line, text=shorten(cut, LEAST_ITEM_WORDS * 2, words))
 
 
@@ -694,7 +711,6 @@ def story_line_summary(story: Story, number: int, line: StoryLine) -> Summary:
     )
 
 
-BLOCK_MESSAGES = 10
 ROLL_UP = 3
 EPOCH = datetime.fromtimestamp(0, UTC)
 _KEPT = ("level", "start_seq", "end_seq", "exchanges", "text", "themes", "concerns", "actions")
@@ -715,11 +731,6 @@ def summarize_rest(messages: Sequence[Message]) -> list[Summary]:
     if all(is_courtesy(message.content) for message in said):
         return []
     made = _summary(1, said[0].seq, said[-1].seq, summarize_chunk(said))
-    stated = (message for message in said if message.role == "user" and message.content.rstrip()[-1:] not in "?？؟")
-    news = [message for message in stated if not is_courtesy(message.content)][-1:]
-    told = " ".join(summarize_chunk(news).text.split("\n")) if news and len(said) > 2 else ""
-    if (newest := _SPEAKER.sub("", _STAMP.sub("", told), count=1)) and newest not in made.text:
-        made = replace(made, text=f"{made.text}\n{told}")  # how it is now
     return [replace(made, id="", conversation=said[0].conversation, first_at=said[0].at, last_at=said[-1].at)]
 
 
@@ -741,16 +752,6 @@ def extend_rolling_summary(before: RollingSummary, messages: Sequence[Message], 
     children = [*parts, *rest]
     text = children[0].text if len(children) == 1 else summarize_level(children).text if children else ""
     return RollingSummary(text, through, SUMMARY_SOURCE, tuple(_dumped(part) for part in parts))
-
-
-def split_blocks(messages: Sequence[Message]) -> list[Sequence[Message]]:
-    """Split *messages* into blocks of ten or a few more, each up to the next user message."""
-    starts = [0]
-    for index, message in enumerate(messages):
-        if message.role == "user" and index - starts[-1] >= BLOCK_MESSAGES:
-            starts.append(index)
-    ends = [*starts[1:], len(messages)]
-    return [messages[start:end] for start, end in zip(starts, ends, strict=True) if end > start]
 
 
 def _rolled_up(parts: list[Summary]) -> list[Summary]:

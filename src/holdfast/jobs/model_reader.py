@@ -19,18 +19,15 @@ from ..digest.answers import AnswerText, answer_text, build_summary, numbers_in,
 from ..digest.answers.episode_answers import ParsedEpisodes, SaidBefore, parse_bullets, parse_episodes, parse_story
 from ..digest.answers.fact_answers import Extraction, PromptWindow, facts_alone, parse_fact_rows, parse_facts
 from ..digest.changes.endings import find_endings
-from ..digest.chunk import closes_soon, count_exchanges, find_closed_chunks
+from ..digest.chunk import ASKED_SHARE, asked_tokens, closes_soon, count_exchanges, find_closed_chunks, most_tokens
 from ..digest.grounding import NOT_ITS_WORDS, ground
 from ..digest.mentions import SubjectNames
 from ..digest.second_look import known_values, repeats_known
 from ..digest.slots import numbers_said
 from ..digest.summarize import (
-    ASKED_SHARE,
     SummaryDraft,
-    asked_tokens,
     complete_story,
     in_order,
-    most_tokens,
     shown_talks,
     summarize_chunk,
     summary_tokens,

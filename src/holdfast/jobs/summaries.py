@@ -20,6 +20,7 @@ from ..digest.chunk import Chunk, closing_silence, count_exchanges, find_closed_
 from ..digest.summarize import (
     SUMMARY_SOURCE,
     SummaryDraft,
+    says_nothing,
     story_line_summary,
     summarize_chunk,
     summarize_level,
@@ -573,7 +574,7 @@ def earlier_summaries(
     found = [
         one
         for one in view.newest_summaries(limit=MOST_EARLIER)
-        if (subject, one.conversation) not in apart and one.end_seq > upto[one.conversation]
+        if (subject, one.conversation) not in apart and one.end_seq > upto[one.conversation] and not says_nothing(one)
     ]
     for row in others:
         beside = own is not None and row.last_at > own.created_at

@@ -17,7 +17,8 @@ from ...text import dataclass, expression
 from ...text.sentences import split_sentences
 from ...text.terms import count_tokens, language_of, likely_languages
 from ...text.validate import replace_unstorable
-from ..summarize import TOLD, SummaryDraft, without_least_items
+from ..chunk import TOLD
+from ..summarize import SummaryDraft, without_least_items
 
 MAX_ANSWER_CHARS = 100_000  # what is longer was not written in a thousand tokens
 
