@@ -236,7 +236,7 @@ def _in_sentence(
     ended += _with_the_animal(ended, rest)
     both = [*rest, *sentences]
     ended += [*_with_the_partner(reading, ended, both), *find_kin(reading, rest, stated)]
-    ended += find_successors(reading, both, stated)
+    yield from (reading.retract(span, one) for one, span in find_successors(reading, both, stated))
     ended += [(one, span) for one in sentences if (span := _named(reading, one)) is not None]
     ended += [(one, span) for one, span in _by_event(reading, sentences, latest) if one.kind == "statement"]
     ended += _not_yet(ended, _by_signal(reading, both))

@@ -27,7 +27,7 @@ from ..grammar import (
     switch_expressions,
 )
 from ..mentions import subject_name
-from ..second_look import KnownValue, things_named
+from ..second_look import KnownValue
 from ..slots import (
     AMOUNT,
     NO_AMOUNT,
@@ -65,7 +65,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             continue
         words = said_name(reading, one) if kind == "medication" else one.subject if kind == "age_other" else one.words
         if kind in ("appointment", "schedule"):
-            named = "" if one.category == "appointment" else min(_names(one), key=len, default="")
+            named = "" if one.category == "appointment" else min(one.names, key=len, default="")
             words = (named or one.key.partition("_with_")[0]).replace("_", " ")
         patterns = [*renewal(reading.rules.code, kind, words, reading.lowered, one.key.replace("_", " "))]
         if not patterns or not _is_topic(reading, one, kind, known, just):
@@ -361,11 +361,6 @@ def _kind_of_value(one: KnownValue) -> str:
     )
 
 
-def _names(one: KnownValue) -> tuple[str, ...]:
-    """Return the words for a known value, of a statement also those of where and when: "home" of "Works from home on Mondays."."""
-    return (*one.names, *things_named(one.text)) if one.kind == "statement" else one.names
-
-
 def _is_topic(
     reading: Reading, one: KnownValue, kind: str, known: Sequence[KnownValue], just: Sequence[KnownValue]
 ) -> bool:
@@ -376,7 +371,7 @@ def _is_topic(
     if one.category == "medication" and one.words and said_name(reading, one).casefold() in content:
         return True
     if kind in ("appointment", "schedule"):
-        return one in just or any(name.casefold() in content for name in _names(one))
+        return one in just or any(name.casefold() in content for name in one.names)
     same = [other for other in known if _kind_of_value(other) == kind and other.address != one.address]
     recent = [other for other in same if other in just]
     if one in just and not recent:
