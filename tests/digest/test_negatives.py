@@ -158,3 +158,65 @@ def test_other_roles_teach_nothing(role: str) -> None:
 def test_there_are_enough_of_them() -> None:
     """At least a hundred different ways to state nothing."""
     assert len(set(ALL)) >= 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wanderst du gern?",
+        "Mag ich Oliven?",
+        "Ich würde gern wissen, wie spät es ist.",
+        "Mein Nachbar hat Angst vor Katzen.",
+        "Ich habe Angst, dass es regnet.",
+        "Ich lerne gerade viel für die Prüfung.",
+        "Gern geschehen!",
+        "Das weiß ich nicht.",
+        "Ich hätte gern einen Tisch für zwei.",
+        "Kaffee trinke ich heute nicht.",
+        "¿Tienes miedo a los gatos?",
+        "Mi vecino tiene miedo a los gatos.",
+        "Tengo miedo de que llueva.",
+        "Me gustaría saber la hora.",
+        "Me gusta tu respuesta.",
+        "As-tu peur des chats ?",
+        "J'ai peur que ce soit trop tard.",
+        "J'aimerais savoir l'heure.",
+        "Mon voisin a peur des chats.",
+        "J'apprends beaucoup avec toi.",
+        "영화 보는 것을 좋아해요?",
+        "친구는 고양이를 무서워해요.",
+        "오늘은 커피를 안 마셔요.",
+        "映画を見るのが好きですか？",
+        "友達は猫が怖いです。",
+        "今日はコーヒーを飲みません。",
+        "你喜欢看电影吗？",
+        "我怕来不及。",
+        "Ich nehme gern noch einen Vorschlag.",
+        "Ich lese gern deinen Vorschlag.",
+        "Sehr gern!",
+        "Ich hab Angst vor dem Gespräch morgen.",
+        "Den Text mag ich nicht.",
+        "Diese Antwort mag ich nicht.",
+        "Meine Oma hat Angst vor Hunden.",
+        "Me da miedo equivocarme.",
+        "Tu respuesta no me gusta.",
+        "Ese texto no me gusta.",
+        "¿Te dan miedo las arañas?",
+        "J'ai peur de me tromper.",
+        "Ta réponse, je n'aime pas.",
+        "J'ai peur pour lui.",
+        "무서워요.",
+        "이 영화가 무서워요?",
+        "제 동생은 거미를 무서워해요.",
+        "これが怖いです。",
+        "この映画が怖いです。",
+        "教えるのが好きですね？",
+        "我怕你生气。",
+        "他怕蛇。",
+    ],
+)
+def test_what_only_sounds_like_a_liking_or_a_fear_in_another_language_states_nothing(text: str) -> None:
+    message = Message("user", text, seq=1)
+    good, _ = ground(extract_facts(message), {1: message}, min_confidence=0.7)
+
+    assert [(candidate.key, candidate.value) for candidate, _ in good] == []

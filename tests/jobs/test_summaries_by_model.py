@@ -34,6 +34,19 @@ def test_a_chunk_becomes_a_summary_and_episodes(world):
     assert report.tokens > 200
 
 
+def test_messages_that_a_model_cites_are_no_part_of_what_it_tells(world):
+    summary = SUMMARY.replace("at Meko.", 'at Meko [1: "Bo and I met"].').replace("THEMES: Bo", "THEMES: Bo [1]")
+    here = world(
+        {"chunk_summary": [summary], "episodes": ['- First meeting with Bo at Meko over tteokbokki [1: "Bo"]']}
+    )
+    here.memory.digest()
+    (made,) = here.chat.summaries()
+
+    assert made.text.startswith("They met Bo at Meko. ")
+    assert made.themes[0] == "Bo"
+    assert here.bullets() == {"First meeting with Bo at Meko over tteokbokki": [1]}
+
+
 def test_an_episode_quotes_the_user_and_keeps_its_day(world):
     here = world({"episodes": ["- Met Bo at Meko, over tteokbokki [1]"]})
     here.memory.digest()

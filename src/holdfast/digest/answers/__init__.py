@@ -162,6 +162,12 @@ _OTHER_NAMES = {
 }  # fmt: skip
 _SPLIT = expression(r"\s*(?:[;；\n]|(?<=[.!?])\s+[-*•])\s*")
 _DIGITS = expression(r"\d+")
+# A message that a model cites, with its words or without: [3], [1, 2], [1: "we ate oysters"]; a date or a year in brackets is none.
+_CITATION = expression(
+    r"(?:\s+|^|(?<=[^\w\s\]]))\[\s*(?!\d{4}-\d\d|(?:19|20)\d\d\s*\])(?:(?:messages?|msgs?|seq|#)\s*)*"
+    r"(?P<numbers>#?\d{1,9}(?:\s*[,;–-]\s*#?\d{1,9})*)\s*(?::\s*(?:[\"“„«‘「][^\n]*?[\"”»’」]|[^\]\n]{1,300}))?\s*\](?!\()",
+    re.IGNORECASE | re.MULTILINE,
+)
 _GROUPED = expression(r"(?<=\d)[.,'\u00a0\u202f ](?=\d)")
 _MARK = expression(r"^\s*(?:[-*•‣▪–]|\d{1,2}[.)])\s*")
 
@@ -244,12 +250,12 @@ def build_summary(
     body = _without_invented_numbers(_checked_text(text, spoken, MAX_TEXT_CHARS, cut=cut and last), numbers)
     if not body:
         raise BadAnswer("every sentence of the summary holds a number that nobody said")
-    change = keep_whole_sentences(parts.get("progression", ""), MAX_TEXT_CHARS // 4, cut=False)
+    change = keep_whole_sentences(without_citations(parts.get("progression", ""))[0], MAX_TEXT_CHARS // 4, cut=False)
     change = _without_invented_numbers(change, numbers)
     body += f"\n{change}" if change and not is_empty_answer(change) else ""
 
     def listed(name: str) -> tuple[str, ...]:
-        found = split_items(parts.get(name, ""), cut=cut and named[-1:] == [name])
+        found = split_items(without_citations(parts.get(name, ""))[0], cut=cut and named[-1:] == [name])
         return tuple(item for item in found if not _invented(item, numbers))
 
     draft = SummaryDraft(
@@ -324,8 +330,13 @@ def _invented(text: str, numbers: Collection[int] | None) -> bool:
     return numbers is not None and any(n > MAX_SMALL_NUMBER and n not in numbers for n in numbers_in([text]))
 
 
+def without_citations(text: str) -> tuple[str, str]:
+    """Return a model's text without the messages that it cites in brackets, and the numbers of those."""
+    return _CITATION.sub("", text).strip(), " ".join(found["numbers"] for found in _CITATION.finditer(text))
+
+
 def _checked_text(text: str, spoken: Iterable[str], most_chars: int, *, cut: bool) -> str:
-    text = text.strip().strip('"').strip()
+    text = without_citations(text)[0].strip().strip('"').strip()
     if is_refusal(text):
         raise BadAnswer("the model refused to summarize")
     kept = _without_repeated_lines(keep_whole_sentences(text, most_chars, cut=cut))

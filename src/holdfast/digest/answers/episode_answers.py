@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ from ..second_look import (
 )
 from ..slots import numbers_said
 from ..speakers import question_of
-from . import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences
+from . import answer_text, is_empty_answer, is_refusal, numbers_in, says_nothing, strip_fences, without_citations
 
 CATEGORY = "episode"
 LEAST_CHARS = 10  # of a whole answer; what is shorter says nothing
@@ -155,10 +155,15 @@ def parse_bullets(
             _weigh_translated(line, said_by_users, found, source, subject, language)
             continue
         cited = _CITED.search(line)
-        seqs = _numbers(cited[1]) if cited else []
+        seqs = _numbers(cited[1] if cited else without_citations(line)[1])
         bullet = " ".join((line[: cited.start()] if cited else line).split())[:MAX_BULLET_CHARS]
         if bullet and not is_empty_answer(bullet):
-            _weigh(bullet, seqs, said_by_users, found, source, subject)
+            before = len(found.candidates)
+            _weigh(bullet, seqs, said_by_users, found, source, subject)  # the words that it quotes may support it
+            plain = (without_citations(one.text)[0] or one.text for one in found.candidates[before:])
+            found.candidates[before:] = [
+                replace(one, text=text) for one, text in zip(found.candidates[before:], plain, strict=True)
+            ]
     names = frozenset(word.casefold() for name in said_by_users.names for word in name.split())
     return _without_misattributed(found, {message.seq: message for message in messages}, names)
 

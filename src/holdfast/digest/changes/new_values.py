@@ -195,8 +195,20 @@ def find_successors(
         old = [one for one, other in same if place and other and other[0] == place[0] and other[1] != place[1]]
         if swapped and not place and new.category in ("hobby", "language"):
             old = [one for one in known if one.address == (new.subject, new.category, new.key)]
+        if new.category == "tech" and not (old and _is_whole_switch(reading, old[0])):
+            continue
         if 0 <= start < end and len(old) == 1 and old[0].value != new.value and reading.means(start, end):
             yield old[0], (start, end)
+
+
+def _is_whole_switch(reading: Reading, old: KnownValue) -> bool:
+    """Whether all moved to a tool, from the *old* one where the message names one that was left."""
+    whole, part, leaves = (ending_cue(reading.rules.code, name) for name in ("whole_switch", "in_part", "leaves"))
+    content = reading.message.content
+    if whole is None or part is None or leaves is None or not whole.search(reading.text) or part.search(content):
+        return False
+    left = [found["what"].casefold() for found in leaves.finditer(content)]
+    return not left or any(name.casefold() in one or one in name.casefold() for name in old.names for one in left)
 
 
 def _find_new_home(reading: Reading, one: KnownValue) -> Candidate | None:
