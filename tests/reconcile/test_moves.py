@@ -66,7 +66,7 @@ ENDS = [
         "These days I work best early in the morning.",
         ["Works best early in the morning."],
     ),
-    ("I start work at 9.", "I start work at 7 now.", ["Starts work at 7."]),
+    ("I start work at 9.", "I start work at 7 now.", ["Starts work at 7 now."]),
     ("We're a team of 12.", "We're a team of 20 now.", ["Is a team of 20."]),
     ("Our API runs on Flask.", "We moved from Flask to FastAPI.", ["Uses FastAPI."]),
     ("Our mail goes through SendGrid.", "We migrated from SendGrid to Postmark.", ["Uses Postmark."]),

@@ -203,9 +203,9 @@ def find_successors(
 
 def _is_whole_switch(reading: Reading, old: KnownValue) -> bool:
     """Whether all moved to a tool, from the *old* one where the message names one that was left."""
-    whole, part, leaves = (ending_cue(reading.rules.code, name) for name in ("whole_switch", "in_part", "leaves"))
+    part, leaves = (ending_cue(reading.rules.code, name) for name in ("in_part", "leaves"))
     content = reading.message.content
-    if whole is None or part is None or leaves is None or not whole.search(reading.text) or part.search(content):
+    if part is None or leaves is None or part.search(content):
         return False
     left = [found["what"].casefold() for found in leaves.finditer(content)]
     return not left or any(name.casefold() in one or one in name.casefold() for name in old.names for one in left)
