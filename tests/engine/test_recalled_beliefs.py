@@ -29,6 +29,27 @@ def test_a_stale_turn_says_what_is_believed_now(memory):
         assert hits[3].replaced_by == ""
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [("Where does my sister live?", 1), ("What colour is the kitchen?", 3), ("What did the dog swallow?", 5)],
+)
+def test_the_ten_turns_of_least_relevance_are_those_that_answer(question, answer):
+    """In a memory of a few messages, too, where the other turns stand in a context around the answer."""
+    told = [
+        "My sister Ana lives in Porto.",
+        "We painted the kitchen yellow.",
+        "Our dog Rex ate a whole sock on Tuesday.",
+        "I ran ten kilometres.",
+    ]
+    with Memory() as memory:
+        for said in told:
+            memory.conversation("c", user="ana").record(said, "I see.")
+        memory.digest()
+        found = memory.user("ana").search(question, limit=10, kinds=("message",), min_relevance=0.7)
+
+    assert [hit.seq for hit in found] == [answer]
+
+
 def test_a_turn_that_was_taken_back_says_so(memory):
     ana = memory.user("ana")
     memory.conversation("c", user="ana").record("I have a dog named Rex.")

@@ -28,7 +28,7 @@ from ..config import Config
 from ..embed.protocol import Embedder
 from ..errors import Conflict
 from ..memory import Memory
-from ..recall.rank import REST
+from ..recall.rank import REST, recalled_beside
 from ..text import dataclass
 from ..text.terms import terms
 from .datasets import Benchmark, ChatLine, Question, Sample
@@ -223,7 +223,7 @@ class RetrievalRun:
         took_ms = (time.perf_counter() - started) * 1e3
         places = [numbers[hit.conversation, hit.seq] for hit in hits]
         best = hits[0].relevance if hits else 0.0
-        first = [round(hit.relevance, 4) for hit in hits[:10]]
+        first = [round(recalled_beside(best, hits[0].score - hit.score), 4) for hit in hits[:10]]  # as contexts see it
         return self._state.put(OURS, question.id, ranked=places, score=best, ms=round(took_ms, 3), relevance=first)
 
     def _relevances(self, sample: Sample, question: Question, row: StepRecord) -> Relevances:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import islice
@@ -407,7 +407,8 @@ class Relevance:
     mentioned, and ``offset``.  The best of few is less than the best of many, so below 500 documents
     ``fewer`` is added for each factor of e that there are less.  Every other hit loses ``gap`` for each
     deviation that it scores less than the best, a fact ``fact_gap``: the turns around an answer help to
-    understand it, other facts do not.
+    understand it, other facts do not.  What a caller sees of another turn is at most what its own words
+    and meaning say, ``beside`` added, as turns around it may complete it; contexts take it with less.
 
     Fitted on LoCoMo, own questions against those about other people, half of these with the names of this
     memory put in their place, in memories of 6 to 700 messages; docs/decisions/ranking.md says how it
@@ -422,6 +423,7 @@ class Relevance:
     stranger: float = -3.3
     gap: float = 0.36
     fact_gap: float = 2.5
+    beside: float = 1.5
 
     def best(self, match: float, nearness: float, coverage: float, stranger: bool, documents: int) -> float:
         """Return the relevance of the best hit, in logits."""
@@ -431,7 +433,18 @@ class Relevance:
 
     def of(self, best: float, behind: float, fact: bool) -> float:
         """Return the relevance of a hit, 0 to 1, that scores *behind* deviations less than the best."""
-        return 1 / (1 + math.exp(-(best - (self.fact_gap if fact else self.gap) * max(behind, 0.0))))
+        return share_of(best - (self.fact_gap if fact else self.gap) * max(behind, 0.0))
+
+
+def recalled_beside(best: float, behind: float) -> float:
+    """Return the relevance of a turn for a context, beside a best turn whose relevance is *best*, from 0 to 1."""
+    sure = min(max(best, 1e-9), 1 - 1e-9)
+    return RELEVANCE.of(math.log(sure / (1 - sure)), behind, fact=False)
+
+
+def share_of(logits: float) -> float:
+    """Return the probability of *logits*."""
+    return 1 / (1 + math.exp(-logits))
 
 
 RELEVANCE: Final = Relevance(match=0.25, nearness=9.5, coverage=4.8, offset=-6.8, fewer=0.7)
@@ -444,19 +457,22 @@ _PRIOR, _NEAREST = 8, 3
 _USUAL = 4 / 3
 
 
-def nearness(cosines: Floats, recall_min: float, merge: float) -> float:
+def measure_nearness(cosines: Floats, recall_min: float, merge: float) -> Callable[[float], float]:
     """
-    Return how near the nearest document is: 0 at the embedder's *recall_min*, 1 at its *merge*.
+    Return a measure of how near a document with some cosine is: 0 at the embedder's *recall_min*, 1 at its *merge*.
 
-    In a language that an embedder knows little of, all texts are near each other: what is usual in this memory
-    beyond what is usual in English is taken off.
+    In a language that an embedder knows little of, all texts are near each other: what is usual in this memory, whose
+    documents have *cosines*, beyond what is usual in English is taken off.
     """
-    nearest = float(cosines.max(initial=0.0))
     others = np.sort(cosines)[:-_NEAREST]
     usual = (float(others.sum()) + _PRIOR * recall_min) / (len(others) + _PRIOR)
     excess = min(max(usual - _USUAL * recall_min, 0.0), 0.9)
-    nearest = (nearest - excess) / (1 - excess)
-    return min(max((nearest - recall_min) / max(merge - recall_min, 1e-6), 0.0), 1.0)
+
+    def near(cosine: float) -> float:
+        beyond = (cosine - excess) / (1 - excess) - recall_min
+        return min(max(beyond / max(merge - recall_min, 1e-6), 0.0), 1.0)
+
+    return near
 
 
 def covered(matches: list[Match], holding: list[int], background: int, size: int) -> Floats:

@@ -157,7 +157,7 @@ def search(
         now: what "yesterday" in the question is measured from.
         kinds: which of ``fact``, ``message`` and ``summary`` to look for.
         limit: hits at most.
-        min_relevance: leave out hits below it.
+        min_relevance: leave out hits below it; a turn needs it by its own words and meaning.
         gate: find nothing unless the best hit has this relevance; other facts need half of it, turns a tenth.
         conversations: only messages and summaries of these, and facts that rest on one of them.
         embedder: whose vectors to compare; ``None`` for words alone.
@@ -420,23 +420,32 @@ def _with_relevance(
         for place in _best(score, allowed, 1):
             if score[place] > first:
                 first, match = float(score[place]), float(of.parts["words"][place] + of.parts["meaning"][place])
-    by, nearness = RELEVANCE_BY_WORDS, 0.0
+    by, seen, span = RELEVANCE_BY_WORDS, np.zeros(0), (0.0, 1.0)
     if cosines:
-        limits = asked[0].embedder.thresholds
-        by, nearness = RELEVANCE, rank.nearness(np.concatenate(cosines), limits.recall_min, limits.merge)
-    most = by.best(match, nearness, share, _about_stranger(query, parts, view), len(parts[0].index))
+        by, seen, limits = RELEVANCE, np.concatenate(cosines), asked[0].embedder.thresholds
+        span = (limits.recall_min, limits.merge)
+    near = rank.measure_nearness(seen, *span)
+    own = partial(by.best, stranger=_about_stranger(query, parts, view), documents=len(parts[0].index))
+    most = own(match, near(float(seen.max(initial=0.0))), share)
     sure = by.of(most, 0.0, fact=False)
     if sure < bounds.gate:  # what is called by its name is meant all the same
         meant = [] if chosen is None else np.flatnonzero(chosen.called | chosen.named).tolist()
         found = [hit for hit in found if hit.kind == "fact" and hit.place in meant]
-    least = {
-        kind: max(bounds.min_relevance, bounds.gate * (REST if kind == "fact" else REST_OF_TURNS)) for kind in KINDS
-    }
+    lead = min(first, max((hit.score for hit in found), default=first))
+    least = {kind: bounds.gate * (REST if kind == "fact" else REST_OF_TURNS) for kind in KINDS}
     rated = []
     for hit in found:
         relevance = by.of(most, first - hit.score, fact := hit.kind == "fact")
         relevance = chosen.relevance(hit.place, relevance, sure) if fact and chosen is not None else relevance
-        if relevance >= least[hit.kind]:
+        if relevance < least[hit.kind]:
+            continue
+        if not fact and hit.score < lead:  # turns around an answer may bear on nothing by themselves
+            of = scored[hit.kind]
+            cosine = 0.0 if of.seen is None else float(of.seen.cosine[hit.place])
+            match = float(of.parts["words"][hit.place] + of.parts["meaning"][hit.place])
+            alone = own(match, near(cosine), float(of.covered[hit.place])) + by.beside
+            relevance = min(relevance, rank.share_of(alone))
+        if relevance >= bounds.min_relevance:
             rated.append(_RankedMatch(hit.kind, hit.place, hit.score, relevance, hit.moved))
     return rated[: bounds.limit]
 
