@@ -496,7 +496,7 @@ class Hit:
     One search result.
 
     ``relevance`` says from 0 to 1 how surely it bears on the question, and means the same in every
-    memory; ``score`` orders the hits of one search.
+    memory; that of a turn does not always fall with its rank.  ``score`` orders the hits of one search.
     ``parts`` holds the components whose sum, added in their order, is ``score``, when asked for.
     ``subject`` is whom or what a fact, or the conversation of a message or summary, is about.
     ``replaced_by`` says of a message that stated what is not believed any more what is now.
