@@ -106,9 +106,9 @@ def _amended(reading: Reading, one: KnownValue, said: re.Match[str], kinds: re.P
     if not meant or one.subject != SELF or one.category in _TOLD_WHOLE:
         return None
     if one.category == "budget":
-        number = NUMBER.search(new.replace(",", ""))
+        number, old = (NUMBER.search(words.replace(",", "")) for words in (new, one.value))
         amount = money_at(reading.text, *said.span("new"))
-        like = number is not None and 0.2 <= float(number[0]) / float(one.value or 1) <= 5
+        like = number is not None and old is not None and 0.2 <= float(number[0]) / (float(old[0]) or 1) <= 5
         return (one.value, new) if like and (amount or (number and new[0].isdigit() and " " not in new)) else None
     if new.isdigit() and not (said["slip"] or "now" in said["tail"] or one.category in _PLANNED):
         return None  # "make it 8" of a story
