@@ -465,7 +465,7 @@ def _pick(
     least: float = MIN_STORY_SCORE,
     first: Sequence[_ChildLine] = (),
 ) -> list[_ChildLine]:
-    """Pick *first*, and the sentences with most of the recurring themes and least of the earlier lines, but one none below *least*."""
+    """Pick *first*, then the sentences with most of the recurring themes and least of the earlier lines, at most one of them below *least*."""
     for line in offers:
         plain = own(line.statement.text)
         signs = words.signs(plain)

@@ -311,6 +311,8 @@ def _value_like(reading: Reading, one: KnownValue, start: int) -> Span | None:
 def _fits(one: KnownValue, new: str) -> bool:
     """Whether words can be another value of the kind of a known one: a name for a name, a number for a number."""
     new = new.strip(" .,;!'’")
+    if english_cue("no_word").fullmatch(new):
+        return False  # "sorry, autocorrect"
     if one.value.isdigit() and " " not in new and (said := amounts_in_words(new)):
         return one.value not in map(str, said)  # "two. No, sorry, three"
     lasts = english_cue("lasts").search
