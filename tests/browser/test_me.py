@@ -281,9 +281,9 @@ def test_undo_beside_the_fact_that_was_changed(fresh, page):
 
 def test_the_own_search_is_reached_by_its_key(fresh, page):
     page.keyboard.press("/")
-    page.keyboard.type("sea")
+    page.keyboard.type("seatt")
     page.keyboard.press("Enter")
-    expect(page.locator("#facts [role=status]")).to_contain_text("Contain “sea”")
+    expect(page.locator("#facts [role=status]")).to_contain_text("Contain “seatt”")
     expect(page.locator(".belief")).to_have_count(1)
 
 

@@ -476,7 +476,7 @@ def learned_in_turn(clock, turns):
         (("Nights are when I come alive.", "Is a night owl"), ("I'm up with the birds by now, a morning person.", "Is a morning person")),
         (("Climbing: intermediate, I'd say.", "Is an intermediate climber"), ("These days I climb like an expert.", "Is an expert climber")),
         (("Mail me, that's best.", "Prefers email communication"), ("Calls, please, not emails.", "Prefers phone calls over emails")),
-        (("Mail is Gmail for me.", "Uses Gmail"), ("I switched to Proton Mail.", "Uses Proton Mail")),
+        (("Mail is Gmail for me.", "Uses Gmail"), ("I switched to Proton Mail.", "Uses Proton Mail.")),
         (("Gold's Gym since 2019.", "Is a member of Gold's Gym"), ("It's Planet Fitness now.", "Is a member of Planet Fitness")),
         (("Gym? Mondays.", "Goes to the gym on Mondays"), ("Gym moved to Thursdays.", "Goes to the gym on Thursdays")),
         (("Picky, that's me at the table.", "Is a picky eater"), ("I eat everything now.", "Eats everything")),

@@ -301,6 +301,8 @@ def _of_one_statement(
     found = list[tuple[KnownValue, Span]]()
     for (one, span), other in product(ended, known):
         apart = other.category in _APART and not is_said(other.words, reading.text)
+        new = english_cue("elsewhere_now").search(reading.message.content) if other.key == "works_as" else None
+        apart = apart or new is not None
         if other.seq != one.seq or not one.seq or apart or any(other is that for that, _ in (*ended, *found)):
             continue
         if _holds(one, other) or _holds(other, one):
