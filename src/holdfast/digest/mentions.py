@@ -329,7 +329,7 @@ class Mentions:
         return None if _CAPITALS.search(reply) else self._only_one(before, reply)
 
     def _speaks_of_no_other(self, text: str, pronouns: frozenset[str]) -> bool:
-        """Whether a text names nobody whom the *pronouns* of the next one could mean."""
+        """Whether a text names no other person whom the *pronouns* of the next one could mean."""
         plain = _THING_NAMED.sub("", _IS_A.sub("", text))
         if self._kin_in(plain) or _ANOTHER.search(plain) or _CAPITALS.search(plain):
             return False

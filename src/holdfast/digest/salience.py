@@ -277,12 +277,12 @@ def cosine(a: Counter[str], b: Counter[str]) -> float:
 
 
 def is_news(signs: frozenset[str], has_assistant: bool) -> bool:
-    """Whether a statement of a user tells something new; people who talk with one another often end by cheering."""
+    """Whether a statement of a user is news; people who talk with one another often end by cheering."""
     return not signs & {"empty", "aside"} and ((has_assistant and "other" not in signs) or bool(signs & NEWS))
 
 
 def newest(units: Sequence[Unit], budget_words: float) -> list[Unit]:
-    """Return what a user stated last, the best of it where it is long: a summary may not lack how things are now."""
+    """Return the last statement of a user, or the best of it where it is long: a summary has to say how things are now."""
     helped = any(unit.role == "assistant" for unit in units)
     left = [unit for unit in units if unit.role == "user" and not unit.question and is_news(unit.signs, helped)]
     news: list[Unit] = []

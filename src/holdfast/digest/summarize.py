@@ -494,7 +494,7 @@ def _pick(
 
 def _newest(offers: Sequence[_ChildLine], budget: float, words: SalienceWords) -> list[_ChildLine]:
     """
-    Return what a user stated last, which a line tells in any case: how things are now.
+    Return the last statement of a user, which a line always has: it says how things are now.
 
     The last of a series, such as what is written down every day, only gains by it.
     """
@@ -518,7 +518,7 @@ def _newest(offers: Sequence[_ChildLine], budget: float, words: SalienceWords) -
 
 
 def says_nothing(summary: Summary) -> bool:
-    """Whether nothing was said that *summary* could tell."""
+    """Whether *summary* has no statement in it."""
     return summary.text in labels_of("nothing")
 
 

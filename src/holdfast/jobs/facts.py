@@ -472,7 +472,7 @@ _DENIES = expression(
 
 
 def _says_what_is_now(one: Candidate, end: Candidate) -> bool:
-    """Whether a statement tells with the verb of what has ended what is so instead, or that it was bought."""
+    """Whether a statement says, with the verb of the fact that ended, what is true instead, or that it was bought."""
     verb = one.text.split(" ")[0]
     old = end.text.split(" ")[0] if end.kind == "statement" else end.key.partition("_")[0].capitalize()
     if _DENIES.search(one.text):

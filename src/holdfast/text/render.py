@@ -298,7 +298,7 @@ def amended(
     fact: str, new: str, kinds: re.Pattern[str], numbers: Mapping[str, str], *, names: bool
 ) -> tuple[str, str] | None:
     """
-    Return what a fact says of the kind of *new*, and what stands in its place: "10 days" and "12 days".
+    Return the words of a fact that are of the kind of *new*, and their replacement: "10 days" and "12 days".
 
     None where it says nothing of that kind, says two things, or says *new* already.
 
@@ -366,7 +366,7 @@ def in_same_unit(new: str, old: str, kind: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """What a correction puts in the place of a number or a name of a fact, and where it says it."""
+    """A corrected number or name of a fact: the old and the new one, and the place of the new one in the sentence."""
 
     old: str
     new: str

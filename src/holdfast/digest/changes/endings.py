@@ -297,7 +297,7 @@ def _whom(reading: Reading, who: str) -> str | None:
 def _of_one_statement(
     reading: Reading, ended: Sequence[tuple[KnownValue, Span]], known: Sequence[KnownValue]
 ) -> list[tuple[KnownValue, Span]]:
-    """Return what the same words of the user stated, and ends with it: that who quit Grounded is a barista there."""
+    """Return the facts of the statements that end, which end with them: who quit Grounded is no barista there any more."""
     found = list[tuple[KnownValue, Span]]()
     for (one, span), other in product(ended, known):
         apart = other.category in _APART and not is_said(other.words, reading.text)
@@ -369,7 +369,7 @@ def _named(reading: Reading, one: KnownValue) -> Span | None:
 
 
 def _people(reading: Reading, one: KnownValue) -> tuple[str, ...]:
-    """Return the names of whom a known value is about; and "she", where the message before spoke of nobody else."""
+    """Return the names of the person whom a known value is about, and "she" where the message before names no other."""
     named = tuple(sorted(name for name, subject in reading.others.items() if subject == one.subject))
     pronoun = english_cue("he_or_she").match(reading.text) if one.subject != SELF else None
     if pronoun and _whom(reading, pronoun[1]) == one.subject:
