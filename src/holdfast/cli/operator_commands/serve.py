@@ -176,7 +176,7 @@ def serve(server: ServerOptions, limits: LimitOptions, model: ModelOptions, opti
       holdfast serve --messages-per-day 10000 --org-messages-per-month 500000
       holdfast serve --config bot.toml --setting budget_tokens=2000
     """
-    app, http, values, telemetry = (
+    app, http, gate, telemetry = (
         load_module(name, "`holdfast serve`", SERVER_HINT)
         for name in (
             "holdfast.server.app",
@@ -194,7 +194,7 @@ def serve(server: ServerOptions, limits: LimitOptions, model: ModelOptions, opti
         closing(_listen(server.host, server.port)) as listener,
     ):
         port = listener.getsockname()[1]
-        settings = values.ServerSettings(
+        settings = gate.ServerSettings(
             host=server.host,
             port=port,
             threads=threads,

@@ -7,15 +7,15 @@ Words: ``patterns/ended_*.toml``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from ...scope import SELF
-from ...text import expression, may_hold
+from ...text import dataclass, expression, may_hold
 from ...text.dates import with_date
-from ...text.render import amended, put_in_place
 from ...types import Candidate
 from ..grammar import (
     FALLBACK,
@@ -35,8 +35,7 @@ from ..slots import (
     read_at,
     sentence_times,
 )
-from ..speakers import is_told_of_another, subject_of
-from . import ISO_DAY, NAME, NUMBER, Reading, is_in
+from . import ISO_DAY, NAME, NUMBER, Reading, is_in, is_told_of_another, subject_of
 
 _ALIKE = 0.7  # how much of two spellings of one name is the same, at least
 _PAUSE = expression(r"\W*$|\s*[.,;:!?)*–—-]|\s+(?:but|it|i|that|sorry|at all)\b", re.IGNORECASE)
@@ -113,7 +112,7 @@ def _amended(reading: Reading, one: KnownValue, said: re.Match[str], kinds: re.P
     if new.isdigit() and not (said["slip"] or "now" in said["tail"] or one.category in _PLANNED):
         return None  # "make it 8" of a story
     names = (said["chosen"] or said["slip"]) and (one.category in _PLANNED or one.kind == "statement")
-    return amended(_ISO_TIME.sub("", one.text), new, kinds, reading.rules.numbers, names=bool(names))
+    return _replacement(_ISO_TIME.sub("", one.text), new, kinds, reading.rules.numbers, names=bool(names))
 
 
 _PLANNED = frozenset(("trip", "budget", "plan", "goal", "appointment"))
@@ -148,7 +147,7 @@ def find_slips(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candida
     """Yield the facts of the message before with another number or name in them: "wait no it was 2020", "tim not tom"."""
     cue, last = ending_cue(reading.rules.code, "cue"), max((one.seq for one in just), default=0)
     put_right, text = cue is not None and cue.search(reading.text) is not None, reading.text
-    found = [(one, put_in_place(one.text, text, one.value, put_right=put_right)) for one in just if one.seq == last]
+    found = [(one, _find_slip(one.text, text, one.value, put_right=put_right)) for one in just if one.seq == last]
     slips = [(one, slip) for one, slip in found if slip is not None and reading.means(slip.start, slip.end)]
     if any(is_told_of_another(reading.rules, text[: slip.start]) for _, slip in slips):
         slips = [(one, slip) for one, slip in slips if one.subject != SELF or _is_name(one)]
@@ -327,3 +326,150 @@ def _fits(one: KnownValue, new: str) -> bool:
         return False  # "type 1" is no condition
     named = one.value[:1].isupper() and one.category != "dietary"
     return new[:1].isdigit() == one.value[:1].isdigit() and (not named or new[:1].isupper() or new[:1].isdigit())
+
+
+_NAMES = expression(r"(?<=[a-z] )(?:[A-Z]|[a-z]+[A-Z])[\w'’&-]*(?: [A-Z][\w'’&-]*)*")
+_NAMED = expression(
+    r"(?:(?P<how>from|to|in|at|with|by) )?(?:the )?(?P<name>(?:[A-Z]|[a-z]+[A-Z])[\w'’&-]*(?: [A-Z][\w'’&-]*)*)"
+)
+_FEW = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10"}  # fmt: skip
+_AT = expression(r" (?=at |on )")
+_ONE_OF = {"children": "child", "people": "person", "kids": "kid"}
+_MOST_TIMES = 5  # that a number may grow or shrink at once
+
+
+@lru_cache(maxsize=16)
+def _counts(words: tuple[str, ...]) -> re.Pattern[str]:
+    number = "|".join(
+        (r"\d{1,3}(?:,\d{3})+", r"\d+", *(re.escape(word) for word in sorted(words, key=len, reverse=True)))
+    )
+    return re.compile(
+        rf"(?i)(?<![\w.,:/-])(?P<number>{number})(?![\w:/]|[.,]\d)(?:[ -](?P<noun>(?!of\b)[^\W\d_]+))?(?: of us)?"
+    )
+
+
+def _replacement(
+    fact: str, new: str, kinds: re.Pattern[str], numbers: Mapping[str, str], *, names: bool
+) -> tuple[str, str] | None:
+    """
+    Return the words of a fact that are of the kind of *new*, and their replacement: "10 days" and "12 days".
+
+    None where it says nothing of that kind, says two things, or says *new* already.
+
+    Args:
+        fact: its sentence.
+        new: the words of half a sentence: "12 days", "business class", "from Munich".
+        kinds: words of which one takes the place of another, each kind a group.
+        numbers: those written as words, and their digits.
+        names: whether a name may take the place of a name.
+    """
+    parts = [kinds.fullmatch(part) for part in _AT.split(new)]
+    if all(parts):
+        kept = [(found.lastgroup, found[found.lastgroup or 0]) for found in kinds.finditer(fact)]
+        wanted = [(part.lastgroup, part[part.lastgroup or 0]) for part in parts if part]
+        both = [{(old, now) for kind, old in kept if kind == new_kind} for new_kind, now in wanted]
+        changed = [pairs for pairs in both if any(old.casefold() != now.casefold() for old, now in pairs)]
+        pairs = changed[0] if len(changed) == 1 and all(both) else set()
+    elif (said := _NAMED.fullmatch(new)) is not None:
+        held = [found for found in _NAMES.finditer(fact)] if names else []
+        before = f"{said['how'] or ''} "
+        pairs = {(one[0], said["name"]) for one in held if fact[: one.start()].removesuffix("the ").endswith(before)}
+        pairs = pairs if len(held) == 1 else set()
+    else:
+        pairs = _counted_otherwise(fact, new, {**_FEW, **numbers})
+    (old, now), *others = pairs or {("", "")}
+    return (old, now) if not others and old.casefold() != now.casefold() else None
+
+
+def _counted_otherwise(fact: str, new: str, numbers: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return the counts of a fact of which *new* gives another number, of the same things where it names them."""
+    count = _counts(tuple(numbers))
+    pairs, said = set[tuple[str, str]](), count.fullmatch(new)
+    if said is None:
+        return pairs
+    for one in count.finditer(fact):
+        noun, same = ((_ONE_OF.get(word, word.rstrip("s")) for word in (found["noun"] or "",)) for found in (said, one))
+        named, thing = next(noun).casefold(), next(same).casefold()
+        if named and named != thing and not {named, thing} <= {"day", "week", "night"}:
+            continue
+        old, now = (float(numbers.get(n.lower(), n).replace(",", "")) for n in (one["number"], said["number"]))
+        if not 1 / _MOST_TIMES <= now / (old or 1) <= _MOST_TIMES:
+            continue
+        digits = numbers.get(said["number"].lower(), said["number"]) if one["number"][0].isdigit() else said["number"]
+        pairs.add((one[0], f"{digits} {said['noun']}") if named else (one["number"], digits))
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class _Slip:
+    """A corrected number or name of a fact: the old and the new one, and the place of the new one in the sentence."""
+
+    old: str
+    new: str
+    start: int
+    end: int
+
+
+_COUNT = expression(r"(?<![\w.,:-])\d+(?:[.,]\d+)?(?![\w-])")
+_NOT = expression(
+    r"(?P<new>\d+|[^\W\d_]+),?(?: and)? not (?:with |in |at |from |to )?(?P<old>\d+|[^\W\d_]+)(?=\W*$|[.,!;])",
+    re.IGNORECASE,
+)
+_NOT_FIRST = expression(r"\bnot (?P<old>\d+|[^\W\d_]+),? (?:but )?(?P<new>\d+|[^\W\d_]+)\W*$", re.IGNORECASE)
+_APART = expression(r" \w+ (?:before|after|ago|later|earlier|from)\b", re.IGNORECASE)
+_WAS = expression(r"\bthe (?P<old>\d+) was\b", re.IGNORECASE)
+_LIGHT = frozenset(
+    "it it's its he's hes she's shes i'm im was is am i he she they mean meant no nope wait sorry actually make that that's thats in on at about around my not said "
+    "should be have been of oh oops um uh the born number correction typo rather well just only hang hold ah haha lol bad mistake turned by from to wrong now instead today these days anymore again currently lately then here there too also yes yet".split()
+)
+# "A negative, sorry", of what has a word in common with the value that is known.
+_PHRASE = expression(
+    r"\W*(?:(?:it's|its|it is|that's|i meant|i mean|no|wait|sorry|actually|oops),? )*((?:[^\W_][\w'’-]*)(?: [^\W_][\w'’-]*){1,3}?)(?=\s*(?:[,.!;]|$| (?:actually|sorry|i mean|i meant)\b))",
+    re.IGNORECASE,
+)
+_GOES_ON = frozenset("now if so and because years".split())
+_ON_DAY = expression(r" ?\(\d{4}-\d\d-\d\d\)")
+
+
+def _find_slip(fact: str, sentence: str, value: str = "", *, put_right: bool) -> _Slip | None:
+    """
+    Return the number or the name that a short correction puts in the place of one in *fact*.
+
+    It says both ("tim not tom", "78, the 82 was in May"), or, where it is *put_right* by other words, a number of the
+    same size with nothing else before it ("wait no it was 2020").
+    """
+    own = {word.casefold(): word for word in re.findall(r"[^\W_][\w'’-]*", _ON_DAY.sub("", fact))}
+    for both in (_NOT, _NOT_FIRST):
+        said = both.search(sentence)
+        old = own.get(said["old"].casefold()) if said is not None else None
+        if said is not None and old is not None and said["new"].casefold() not in own and _is_alike(old, said["new"]):
+            new = said["new"].capitalize() if old[:1].isupper() else said["new"]
+            return _Slip(old, new, *said.span("new"))
+    phrase = _PHRASE.match(sentence) if put_right and " " in value and value in fact else None
+    words, old_words = (phrase[1].split() if phrase else []), value.split()
+    if phrase is not None and 1 < len(words) <= len(old_words) and phrase[1] != value and not _COUNT.search(phrase[1]):
+        shared = any(new == old for new, old in zip(reversed(words), reversed(old_words), strict=False))
+        if shared or words[0] == old_words[0]:
+            return _Slip(value, phrase[1], *phrase.span(1))
+    counts, known = list(_COUNT.finditer(sentence)), {one[0] for one in _COUNT.finditer(_ON_DAY.sub("", fact))}
+    new_ones = [one for one in counts if one[0] not in known]
+    before = re.findall(r"[^\W\d_][\w'’-]*", sentence[: new_ones[0].start()].casefold()) if new_ones else ["?"]
+    was = _WAS.search(sentence)
+    sure = put_right or (was is not None and was["old"] in known)
+    if not sure or len(known) != 1 or len({one[0] for one in new_ones}) != 1:
+        return None
+    (old,), found = known, new_ones[0]
+    if _APART.match(sentence, found.end()):
+        return None  # "3 days before that I have an exam"
+    follows = re.match(r" (?:years?|yrs?)? ?([^\W\d_]+)", sentence[found.end() :])
+    light = all(word in _LIGHT or word in own for word in before)
+    unit = follows is None or follows[1].casefold() in _LIGHT | own.keys() | _GOES_ON
+    return _Slip(old, found[0], *found.span()) if light and unit and len(old) == len(found[0]) else None
+
+
+def _is_alike(old: str, new: str) -> bool:
+    """Whether two words can be one for another: two numbers, or two words of which the old one is a name or spelled alike."""
+    if old.isdigit() or new.isdigit():
+        return old.isdigit() and new.isdigit()
+    alike = len(set(old.casefold()) & set(new.casefold())) * 2 >= len(set(old.casefold()))
+    return new.casefold() not in _LIGHT and (old[:1].isupper() or alike)

@@ -18,7 +18,7 @@ from typing import Any
 from ...scope import SELF
 from ...text import expression, may_hold
 from ...text.dates import on_other_days
-from ...text.render import on_other_side, rest_of_list
+from ...text.render import rest_of_list
 from ...text.sentences import split_pieces
 from ...text.terms import likely_languages
 from ...types import Candidate, Message
@@ -53,8 +53,7 @@ from ..mentions import is_said, subject_name
 from ..rules import MAX_READ_CHARS
 from ..second_look import NO_THING, OTHER, KnownValue, find_flaws
 from ..slots import amounts_in_words, kind_words
-from ..speakers import first_person, is_of_kin, is_of_other_sex, is_told_of_another
-from . import Reading
+from . import Reading, first_person, is_of_kin, is_of_other_sex, is_told_of_another, on_other_side
 from .corrections import find_amendments, find_corrections, find_slips
 from .new_values import find_kin, find_new_numbers, find_new_values, find_successors, said_name
 

@@ -16,7 +16,7 @@ from functools import cache, partial
 from ...scope import SELF
 from ...text import expression
 from ...text.dates import with_date
-from ...text.render import in_same_unit, well_formed
+from ...text.render import well_formed
 from ...types import Candidate
 from ..grammar import (
     PatternSlot,
@@ -39,8 +39,18 @@ from ..slots import (
     read_at,
     sentence_times,
 )
-from ..speakers import is_anothers, is_namesake, is_of_other_sex, is_told_of_another, speaks_of_kin
-from . import ISO_DAY, NAME, NUMBER, Reading, is_in
+from . import (
+    ISO_DAY,
+    NAME,
+    NUMBER,
+    Reading,
+    is_anothers,
+    is_in,
+    is_namesake,
+    is_of_other_sex,
+    is_told_of_another,
+    speaks_of_kin,
+)
 from .corrections import currency_of, in_another_currency
 
 _DAY = expression(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?\b)", re.IGNORECASE)
@@ -98,7 +108,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or not english_cue("no_value").fullmatch(new.casefold().split()[0])
         ):
-            stated = reading.state(match.span(), one, in_same_unit(new, one.value, kind))
+            stated = reading.state(match.span(), one, _in_same_unit(new, one.value, kind))
             yield from _on_another_day(reading, one, match.span(), new) if kind == "schedule" else [stated]
 
 
@@ -438,3 +448,20 @@ def _switched(reading: Reading, one: KnownValue) -> Candidate | None:
                 )
                 return replace(found, key=new.value, value="true") if one.category == "dietary" else found
     return None
+
+
+_IN_THOUSANDS = expression(r"\d ?k\b", re.IGNORECASE)
+
+
+def _in_same_unit(new: str, old: str, kind: str) -> str:
+    """Return a bare number with the unit that the old value has: "85" after "92 kilos"."""
+    if kind in ("pay", "rent", "budget"):
+        number = new.strip("$€£").removesuffix("k").replace(",", "")
+        before = NUMBER.search(old)
+        if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
+            number += "000"  # "it's 55 now" after 50k
+        thousands = new.endswith("k") and not _IN_THOUSANDS.search(old)
+        return NUMBER.sub(f"{number}000" if thousands else number, old, count=1)
+    if kind in ("weight", "hours") and NUMBER.fullmatch(new):
+        return NUMBER.sub(new, old, count=1)
+    return new
