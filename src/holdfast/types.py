@@ -247,7 +247,7 @@ class Fact:
         year stands for all of it); ``on`` for an event and the result of a test; ``as of`` the day on which a state was told.
         """
         day = self.valid_from.date().isoformat()
-        result = self.category == "health" and self.value[:1].isdigit() and self.key not in ("weight", "height")
+        result = self.category == "health" and self.value[:1].isdecimal() and self.key not in ("weight", "height")
         if self.kind == "episode" or self.lifetime == "event" or (result and self.valid_from.time() == time.min):
             return "on", day
         if self.valid_from.time() != time.min:

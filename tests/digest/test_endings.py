@@ -694,3 +694,19 @@ def test_a_contracted_verb_of_another_ends_nothing(stated: str, later: str) -> N
         memory.digest()
 
         assert before <= {fact.id for fact in memory.user("ana").facts()}
+
+
+@pytest.mark.parametrize("said", ["make that ²", "no, ³ days", "sorry, ⑤", "actually ² kids", "make it ²k"])
+@pytest.mark.parametrize(
+    "known", ["CI runs on GitHub Actions now.", "I have 3 kids.", "My budget is $300.", "We go to Rome for 10 days."]
+)
+def test_a_sign_that_is_a_digit_and_no_number_stops_nothing(known, said):
+    with Memory(embedder=None) as memory:
+        chat = memory.conversation("c", user="ana")
+        chat.record(known, "Noted.")
+        chat.record(said, "Noted.")
+        chat.record("I live in Lisbon.", "Noted.")
+        memory.digest()
+
+        assert [job.reason for job in memory.jobs()] == [""] * len(list(memory.jobs()))
+        assert [fact.value for fact in memory.user("ana").facts("home")] == ["Lisbon"]

@@ -155,7 +155,7 @@ def load_beam(paths: Sequence[Path]) -> Benchmark:
 
 
 def _number(path: Path) -> tuple[int, str]:
-    return (int(path.parent.name) if path.parent.name.isdigit() else 0, str(path))
+    return (int(path.parent.name) if path.parent.name.isdecimal() else 0, str(path))
 
 
 def _beam_lines(path: Path, name: str) -> Iterator[ChatLine]:
@@ -209,7 +209,7 @@ def _ids(source: Any) -> list[int]:
         return [number for part in source.values() for number in _ids(part)]
     if isinstance(source, list):
         return [number for part in source for number in _ids(part)]
-    return [int(source)] if isinstance(source, int | str) and str(source).isdigit() else []
+    return [int(source)] if isinstance(source, int | str) and str(source).isdecimal() else []
 
 
 def load_longmemeval(paths: Sequence[Path]) -> Benchmark:

@@ -70,7 +70,7 @@ class Sender:
             again = isinstance(outcome, NEVER_SENT) or call.repeatable
             return FIRST_WAIT_S * 2**attempt * random.uniform(0.5, 1.0) if again else None
         asked = outcome.headers.get("retry-after", "")
-        if outcome.status_code not in (429, 503) or not asked.isdigit():
+        if outcome.status_code not in (429, 503) or not asked.isdecimal():
             return None
         return float(asked) if int(asked) <= LONGEST_WAIT_S else None  # it did nothing, so anything may be repeated
 

@@ -379,7 +379,7 @@ def _edge_row(name: str, fact: Fact) -> Row:
 def _offset(cursor: str | None) -> int:
     if not cursor:
         return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 16):
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 16):
         raise BadInput("this cursor is none", hint="pass the next_cursor of the page before")
     return int(cursor)
 

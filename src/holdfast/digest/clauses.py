@@ -190,7 +190,7 @@ class ClauseReader:
                 if (
                     not words
                     or words.lower() in ("none", "no", "n/a", "-", "and")
-                    or (key == "age" and not words.isdigit())
+                    or (key == "age" and not words.isdecimal())
                 ):
                     continue
                 shown = words.lower() if category in ("dietary", "allergy") else words

@@ -712,12 +712,12 @@ def holds_numbers(said: str, language: str, quoted: str, code: str, dates: Colle
         readings = _readings(number)
         if clock:
             readings |= {
-                str(int(one) + more) for one in readings if len(one) < 3 and one.isdigit() for more in (-12, 12)
+                str(int(one) + more) for one in readings if len(one) < 3 and one.isdecimal() for more in (-12, 12)
             }
         if (
             readings & (known | dated)
             or number.strip("0") == ""
-            or (number.isdigit() and len(number) < 4 and int(number) <= most)
+            or (number.isdecimal() and len(number) < 4 and int(number) <= most)
         ):
             continue
         return False

@@ -177,7 +177,7 @@ def scope_kind(subject: str) -> str:
 
 def is_code(subject: str) -> bool:
     """Whether an id cannot be a name: it holds a digit."""
-    return any(char.isdigit() for char in subject)
+    return any(char.isdecimal() for char in subject)
 
 
 def _introduce(

@@ -185,7 +185,7 @@ def _table() -> tuple[re.Pattern[str], re.Pattern[str], dict[str, str]]:
 
 def may_hold_results(text: str) -> bool:
     """Whether a text names something that is measured, and a number."""
-    return any(map(str.isdigit, text)) and _table()[0].search(text) is not None
+    return any(map(str.isdecimal, text)) and _table()[0].search(text) is not None
 
 
 def read_results(
@@ -415,7 +415,7 @@ def _values(
         between = piece.text[last : value.start()]
         for span in reversed([one for one in dates if last <= one.start and one.end <= value.start()]):
             between = between[: span.start - last] + between[span.end - last :]
-        o_clock = between.strip().lower() == "at" and value.group().isdigit()
+        o_clock = between.strip().lower() == "at" and value.group().isdecimal()
         counts = value["unit"] is None and _FOLLOWS.match(piece.text, value.end())
         if counts and not any(0 <= span.start - value.end() <= 4 for span in dates):
             return
@@ -487,7 +487,7 @@ def _is_near(between: str) -> bool:
 def _fits(key: str, value: re.Match[str]) -> bool:
     if key == "blood_pressure":
         return "/" in _written(value) or (
-            value["unit"] is None and value.group().isdigit() and 60 <= int(value.group()) <= 260
+            value["unit"] is None and value.group().isdecimal() and 60 <= int(value.group()) <= 260
         )
     if "/" in _written(value).split(" ")[0].split("g")[0].split("m")[0]:
         return False
@@ -507,7 +507,7 @@ def _past(span: TimeSpan | None, at: datetime | None) -> int | None:
         return None
     if span.from_ms <= to_ms(at):
         return span.from_ms
-    undated = span.grain == "day" and not any(map(str.isdigit, span.words))  # "next Monday"
+    undated = span.grain == "day" and not any(map(str.isdecimal, span.words))  # "next Monday"
     if undated or _YEAR.search(span.words) or span.grain not in ("day", "month"):
         return None
     first = from_ms(span.from_ms)

@@ -177,7 +177,7 @@ def _unit(message: Message, index: int, sentence: str, reading: ChatReading, nam
         signs = {"aside"}
     if message.role == "assistant" and size(text) < FRAGMENT_WORDS and text[-1] not in _STOPS:
         signs.add("aside")  # an item of a list or a heading, seldom a statement
-    if any(ch.isdigit() for ch in text):
+    if any(ch.isdecimal() for ch in text):
         signs.add("number")
     if any(word[:1].isupper() and word not in ("I", "I'm", "I've", "I'll", "I'd") for word in plain.split()[1:]):
         signs.add("name")
@@ -257,7 +257,7 @@ def importance_of(text: str, language: str) -> float:
     """Return from 0 to 1 how much an event matters: promises, decisions, first times, feelings and trouble more than the rest."""
     signs = load_salience_words(language).signs(straight(text))
     worth = LEAST_IMPORTANCE + sum(more for kind, more in IMPORTANCE.items() if kind in signs)
-    worth += FIRST_TIME * bool(_FIRST.search(text)) + DATED * any(ch.isdigit() for ch in text)
+    worth += FIRST_TIME * bool(_FIRST.search(text)) + DATED * any(ch.isdecimal() for ch in text)
     return round(min(1.0, worth), 2)
 
 
@@ -530,7 +530,7 @@ def _in_quotes(text: str, at: int) -> bool:
     line = text[max(text.rfind("\n", 0, at) + 1, at - QUOTE_REACH_CHARS) : at]
     open_ = False
     for place, ch in enumerate(line):
-        if ch == '"' and (open_ or not line[place - 1 : place].isdigit()):  # 27" is no quotation
+        if ch == '"' and (open_ or not line[place - 1 : place].isdecimal()):  # 27" is no quotation
             open_ = not open_
     return open_ or any(line.count(left) > line.count(right) for left, right in _QUOTES)
 
@@ -635,7 +635,7 @@ def _clause_worth(clause: str, words: SalienceWords) -> float:
     signs = words.signs(text) - {"empty", "calm", "recommend"}
     inner = clause.split()[1:]
     named = sum(word[:1].isupper() for word in inner) > 0
-    return 0.5 * any(ch.isdigit() for ch in text) + 0.3 * named + 0.3 * len(signs)
+    return 0.5 * any(ch.isdecimal() for ch in text) + 0.3 * named + 0.3 * len(signs)
 
 
 def _cut(sentence: str, limit: float) -> int:

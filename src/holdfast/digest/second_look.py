@@ -217,7 +217,7 @@ def _from_others(
     said |= terms_of(candidate.key) if candidate.category == "medication" else frozenset()
     stated = stated_numbers(message)
     stated |= {hour + 12 for hour in stated if hour < 12} | {0}  # "at 4" is 16:00
-    numbers = frozenset(term for term in said if term.isdigit() and int(term[:18]) in stated)
+    numbers = frozenset(term for term in said if term.isdecimal() and int(term[:18]) in stated)
     said -= numbers
     if neutral_terms() & terms_of(message.content) or stated_numbers(message):  # "they moved it to thurs" names a date
         said -= frozenset[str]().union(*map(terms_of, _STAMP.findall(candidate.value)))
@@ -683,7 +683,7 @@ def _objects(text: str) -> tuple[str, ...]:
             continue
         if len(last) < _LEAST_CHARS:
             names += [whole] if whole[:1].isupper() else []
-        elif last.lower() not in NO_THING and not last.isdigit():
+        elif last.lower() not in NO_THING and not last.isdecimal():
             names += [whole] if last.lower() in _PART_OF_NAME else [whole, last]
     return tuple(dict.fromkeys(names))
 

@@ -277,7 +277,7 @@ def _read_capitals(
             continue
         if not words and (word in spec.refuse or word.partition("'")[0] in spec.refuse):
             return None
-        capital = token[0].isupper() or token[0].isdigit()
+        capital = token[0].isupper() or token[0].isdecimal()
         joins = bool(words) and word in _JOINING
         if word in spec.cut or not (capital or joins or (lower_case and token[0].isalpha())):
             break
@@ -288,7 +288,7 @@ def _read_capitals(
             return None
         if stops or (text[last : last + 1] == "," and not _region_follows(text, last + 1)):
             break
-    while words and (words[-1][0].lower() in _JOINING or words[-1][0].isdigit()):
+    while words and (words[-1][0].lower() in _JOINING or words[-1][0].isdecimal()):
         words.pop()
     if not words or not words[0][0][0].isalpha():
         return None
@@ -495,7 +495,7 @@ def amounts_in_words(text: str) -> frozenset[int]:
     link = ""
     for word in [*_AMOUNT_WORD.findall(plain), ""]:
         number = spelled.get(word)
-        if number is None and word[:1].isdigit():
+        if number is None and word[:1].isdecimal():
             number = float(word.replace(",", "."))
         if number is not None:
             joins = (0 < number < part and part % 100 == 0) or (part in range(20, 100, 10) and number < 10)

@@ -470,7 +470,7 @@ def _pick(
         plain = own(line.statement.text)
         signs = words.signs(plain)
         line.score = sum(min(weight[term], 4.0) for term in line.terms) / (len(line.terms) + 4)
-        line.score += sum(WORTH.get(sign, 0.0) for sign in signs) + NUMBER * any(ch.isdigit() for ch in plain)
+        line.score += sum(WORTH.get(sign, 0.0) for sign in signs) + NUMBER * any(ch.isdecimal() for ch in plain)
         line.score += NAME * any(word[:1].isupper() for word in plain.split()[1:] if word != "I")
         line.score *= ASSISTANT if line.statement.speaker == "assistant" else 1.0
         line.score += SUPPOSED * ("supposed" in signs) + EMPTY * ("empty" in signs) + line.worth

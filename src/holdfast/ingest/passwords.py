@@ -22,7 +22,7 @@ _PROGRAM = expression(r"[a-z]+(?:_[a-z]+)+|[a-z_]\w*=.*", re.IGNORECASE)  # user
 def looks_secret(word: str) -> bool:
     """Whether a word looks like a password: letters with digits or marks among them, or capitals inside."""
     word = word.strip("*_`\"'()")
-    digits, letters = any(ch.isdigit() for ch in word), any(ch.isalpha() for ch in word)
+    digits, letters = any(ch.isdecimal() for ch in word), any(ch.isalpha() for ch in word)
     if (
         _PROGRAM.fullmatch(word)
         or len(word) < 4
@@ -441,10 +441,10 @@ def _after(text: str, anchor: re.Match[str]) -> Iterator[tuple[int, int]]:
     if told and (anchor[0].casefold() != "clave" or _MINE.search(text[max(0, anchor.start() - 12) : anchor.start()])):
         value = told[told.lastindex or 0]
         words = value.casefold().split()
-        mixed = any(ch.isdigit() for ch in value) and any(ch.isalpha() for ch in value)
+        mixed = any(ch.isdecimal() for ch in value) and any(ch.isalpha() for ch in value)
         if (
             (mixed or len(words) == 1)
-            and not words[0].isdigit()
+            and not words[0].isdecimal()
             and words[0] not in _FIRST
             and not _UNITS.search(value)
             and not any(word in TALK or word in _RULES for word in words)
@@ -461,5 +461,5 @@ def _after(text: str, anchor: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 def _is_password(word: str) -> bool:
     """Whether a word can only be a password: small letters and digits or marks, and no name such as Windows11 or SHA256."""
-    marked = any(ch.isdigit() for ch in word) or re.search(r"\w[!@#$%^&*+=~?]\w", word)
+    marked = any(ch.isdecimal() for ch in word) or re.search(r"\w[!@#$%^&*+=~?]\w", word)
     return bool(marked and re.search(r"[^\W\d_A-Z]{2}", word) and looks_secret(word) and not _NAMED.fullmatch(word))

@@ -181,7 +181,7 @@ def _mask_answer(message: Message, question: str) -> Message:
 
     def hidden(found: re.Match[str]) -> str:
         word = found[0].strip(TRIM)
-        secret = only or word.isdigit() or looks_secret(word) or _CODE_PART.fullmatch(word)
+        secret = only or word.isdecimal() or looks_secret(word) or _CODE_PART.fullmatch(word)
         return found[0].replace(word, MASK * len(word)) if word and secret else found[0]
 
     told = re.sub(r"\S+", hidden, content)

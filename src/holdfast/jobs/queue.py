@@ -222,7 +222,7 @@ def went_on(seen: ConversationRow | None, row: ConversationRow | None) -> bool:
 def range_of(job: Job) -> tuple[int, int] | None:
     """Return the range of messages that the key of a job names (``12-21``), if any."""
     first, dash, last = job.key.partition("-")
-    return (int(first), int(last)) if dash and first.isdigit() and last.isdigit() else None
+    return (int(first), int(last)) if dash and first.isdecimal() and last.isdecimal() else None
 
 
 def order_range(view: WriteView, kind: str, first: int, last: int, now_ms: int) -> None:

@@ -467,7 +467,7 @@ def distinctive_words(text: str) -> frozenset[str]:
             found.update(low[at : at + 2] for at in range(max(1, len(low) - 1)))
         elif low in FILLERS or low in MARK_OF:
             continue
-        elif len(low) >= LEAST_CHARS or run[0].isupper() or any(ch.isdigit() for ch in run):
+        elif len(low) >= LEAST_CHARS or run[0].isupper() or any(ch.isdecimal() for ch in run):
             found.add(low)
     return frozenset(found - {MASK})
 

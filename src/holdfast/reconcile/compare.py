@@ -161,7 +161,7 @@ def sense(text: str) -> Sense:
 
 def to_figures(token: str) -> str | None:
     """Return the number in a folded token, in figures; ``None`` when it holds none."""
-    if not token[0].isdigit():
+    if not token[0].isdecimal():
         return NUMBERS.get(token)
     return token.replace(",", "") if _THOUSANDS.fullmatch(token) else token
 
@@ -241,7 +241,7 @@ def _means_something(sign: str, text: str, piece: re.Match[str]) -> bool:
     """Whether a sign is more than punctuation: currencies, emojis, the plus of C++, the minus of -5."""
     if sign in "-\u2212\u2013":
         before, after = text[: piece.start()][-1:], text[piece.end() : piece.end() + 1]
-        return after.isdigit() and not before.isalnum()
+        return after.isdecimal() and not before.isalnum()
     return sign in "#%&@*/\\_" or unicodedata.category(sign).startswith("S")
 
 
@@ -403,7 +403,7 @@ _OVER = expression(r"\s+(?:over|rather than|instead of|than|more than|to)\s+", r
 
 def name_thing(value: str) -> str:
     """Return what a habit is about, without how it is had and when: "coffee" of "a cup of coffee every morning"."""
-    return " ".join(word for word in all_words(value) if word not in _HAD | _WHEN and not word[0].isdigit())
+    return " ".join(word for word in all_words(value) if word not in _HAD | _WHEN and not word[0].isdecimal())
 
 
 def renews(candidate: Candidate, known: str, *, placed: bool) -> bool:
@@ -566,7 +566,7 @@ def is_dated_result(new: Candidate, said: Evidence, old: Fact) -> bool:
     Results follow one another by the day of the sample, not by when they were told.  Words that still hold ("80 kg since
     January") date none, nor does a slip put right in one message: "16 kg, no, 17, we weighed him last week".
     """
-    numbers = new.value[:1].isdigit() and old.value[:1].isdigit()
+    numbers = new.value[:1].isdecimal() and old.value[:1].isdecimal()
     dated = new.category == "health" and numbers and new.valid_from_ms is not None and not _HOLDS.search(said.quote)
     place = (said.home, said.conversation, said.seq)
     slip = _SLIP.search(said.quote) and any((e.home, e.conversation, e.seq) == place for e in old.evidence)
@@ -643,7 +643,7 @@ def find_unfaithful(text: str, sentences: Sequence[str]) -> str:
     missing = {word for part in parts for word in part} - set(told)
     new = set(told) - {word for part in parts for word in part}
     for some, what in ((missing, "missing"), (new, "new")):
-        if any(word[0].isdigit() for word in some):
+        if any(word[0].isdecimal() for word in some):
             return f"a number is {what}"
     if not missing and not new and _is_made_of(told, parts):
         return ""

@@ -434,7 +434,7 @@ def find_meant(candidate: Candidate, rows: Sequence[FactRow]) -> list[FactRow]:
     rows = [
         row
         for row in rows
-        if not any(word[0].isdigit() for word in all_words(row.fact.value)) or row.fact.key == candidate.key
+        if not any(word[0].isdecimal() for word in all_words(row.fact.value)) or row.fact.key == candidate.key
     ]
     there = [row for row in rows if row.fact.category == candidate.category]
     for among, most in ((there, 0), (rows, 0), (there, 1), (rows, 1)):
@@ -762,7 +762,7 @@ def _states_number(text: str) -> bool:
     """Whether the one number of a sentence follows a verb of having or being."""
     for found in re.finditer(r"[\w.,]+", text):
         word = found.group().casefold().strip(".,")
-        if word and (word[0].isdigit() or word in NUMBERS):
+        if word and (word[0].isdecimal() or word in NUMBERS):
             return bool(_STATE_NUMBER.search(text[: found.start()].replace("till ", "until ")))
     return False
 

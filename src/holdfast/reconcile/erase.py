@@ -325,7 +325,7 @@ def byte_samples(fallen: Removed) -> list[bytes]:
     for text in texts[::step]:
         plain = max(text.replace("\\", "\n").replace('"', "\n").splitlines(), key=len, default="")
         middle = max(0, (len(plain) - _SLICE_CHARS) // 2)
-        words = sorted(plain.split(), key=lambda word: (any(ch.isdigit() for ch in word), len(word)))
+        words = sorted(plain.split(), key=lambda word: (any(ch.isdecimal() for ch in word), len(word)))
         for piece in (plain[middle : middle + _SLICE_CHARS], words[-1][:_SLICE_CHARS] if words else ""):
             if len(piece.encode()) >= 6:
                 found[piece.encode()] = None

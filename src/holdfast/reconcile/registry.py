@@ -428,7 +428,7 @@ def as_number(value: str) -> str:
     if found is None:
         return value
     told = found["number"].strip()
-    if told[0].isdigit():
+    if told[0].isdecimal():
         return told
     words = [date_words()[code].numbers for code in sorted(date_words())]
     number = next((table[told] for table in words if told in table), None)

@@ -307,7 +307,7 @@ class Gate:
 
     def _size(self, headers: Mapping[str, str], limits: Limits) -> None:
         length = headers.get("content-length", "0")
-        if length.isdigit() and int(length) > limits.most_bytes:
+        if length.isdecimal() and int(length) > limits.most_bytes:
             raise Refused(too_large(limits.most_bytes))
 
 

@@ -500,7 +500,7 @@ def parse_seq_cursor(cursor: str | None) -> int:
     """
     if cursor is None:
         return 1
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 15:
+    if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > 15:
         raise BadInput("this cursor is none of ours", hint="send back next_cursor as it came")
     return int(cursor)
 

@@ -36,7 +36,7 @@ def load(dialect: str) -> dict[str, str]:
         seen: set[str] = set()
         root = resources.files(__package__) / "sql" / folder
         for file in sorted(root.iterdir(), key=lambda f: f.name):
-            if not file.name.endswith(".sql") or file.name[0].isdigit():
+            if not file.name.endswith(".sql") or file.name[0].isdecimal():
                 continue
             _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
             for name, body in zip(parts[::2], parts[1::2], strict=True):
@@ -56,7 +56,7 @@ def parameters(sql: str) -> tuple[str, ...]:
 def migrations(dialect: str) -> tuple[tuple[str, str], ...]:
     """Return ``((file name, SQL), ...)`` in the order they must run."""
     root = resources.files(__package__) / "sql" / dialect
-    files = [f for f in root.iterdir() if f.name[0].isdigit() and f.name.endswith(".sql")]
+    files = [f for f in root.iterdir() if f.name[0].isdecimal() and f.name.endswith(".sql")]
     return tuple((f.name, f.read_text(encoding="utf-8")) for f in sorted(files, key=lambda f: f.name))
 
 

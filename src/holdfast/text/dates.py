@@ -223,7 +223,7 @@ def end_said(text: str, at: datetime, language: str = "en", *, prescribed: bool 
                 re.split(r"[.;!?]", text[: found.start()])[-1] + re.split(r"[.;!?]", text[found.start() :])[0],
                 found["n"].casefold(),
             )
-            count = int(word) if word.isdigit() else date_words()[language].numbers.get(word, 0)
+            count = int(word) if word.isdecimal() else date_words()[language].numbers.get(word, 0)
             if count and (prescribed or ahead.search(clause)) and not lasted.search(clause):
                 unit = next(days for start, days in _UNIT_STARTS.items() if found["unit"].casefold().startswith(start))
                 ends.append(to_ms(midnight(at) + timedelta(days=count * unit + 1)))
@@ -335,7 +335,7 @@ def _end_of(found: re.Match[str], text: str, at: datetime, prescribed: bool) -> 
 def _days_of(length: re.Match[str]) -> int:
     """Return the days of a length; 0 where its first group is no number."""
     word = length[1].casefold()
-    count = int(word) if word.isdigit() else date_words()["en"].numbers.get(word, 0)
+    count = int(word) if word.isdecimal() else date_words()["en"].numbers.get(word, 0)
     return round(count * _DAYS_IN[length[2].casefold()])
 
 

@@ -174,7 +174,7 @@ def well_formed(text: str) -> str:
 def _particle(found: re.Match[str]) -> str:
     """Return the form of a particle that goes with the syllable or digit before it."""
     before = found.string[found.start() - 1]
-    if before.isdigit():
+    if before.isdecimal():
         consonant, liquid = before in "013678", before in "178"
     else:
         consonant, liquid = (final := (ord(before) - 0xAC00) % 28) > 0, final == 8

@@ -100,7 +100,7 @@ def _runs_on(text: str, found: re.Match[str]) -> bool:
     if len(marks) > 1 or "…" in marks:
         return bool(after) and after[0].islower() and "\n" not in text[found.end() : found.end() + 2]
     reach = text[max(0, found.start() - _ABBREVIATION_REACH) : found.start()]
-    if reach[-1:].isdigit() and _MONTH_AFTER.match(text, found.end()):
+    if reach[-1:].isdecimal() and _MONTH_AFTER.match(text, found.end()):
         return True  # a German ordinal: "am 3. März", "vom 12. bis 19. Juni"
     word = _WORD_BEFORE.search(reach)
     if word is None:

@@ -396,7 +396,7 @@ MESSAGE_OVERHEAD_TOKENS = 4
 def _class(char: str) -> str:
     if char == "\n":
         return char
-    return "a" if char.isalpha() else "0" if char.isdigit() else " " if char.isspace() else "!"
+    return "a" if char.isalpha() else "0" if char.isdecimal() else " " if char.isspace() else "!"
 
 
 # In bytes of five classes each run is replaced, longest first, by one mark, and the marks are counted: several

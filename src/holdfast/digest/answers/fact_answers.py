@@ -259,7 +259,7 @@ def _header(cells: Sequence[str]) -> list[str] | None:
 def _columns_of(cells: Sequence[str]) -> Sequence[str]:
     """Return the columns of a row without a header: an older prompt asked for modality and lifetime before the message."""
     told = [cell.lower() for cell in cells[6:9]] + [""] * 3
-    numbered_later = not told[0] and told[2].isdigit()
+    numbered_later = not told[0] and told[2].isdecimal()
     return LONG_COLUMNS if told[0] in _MODALITIES or told[1] in _LIFETIMES or numbered_later else COLUMNS
 
 

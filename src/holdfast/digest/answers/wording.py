@@ -134,7 +134,7 @@ def _worded(category: str, key: str, value: str, code: str) -> str:
     if category in _TITLED and not _wording("en", category, key):
         return f"{category if category.startswith('favo') else ''} {words}: {value}".strip()
     if category == "budget":
-        spent = _SPENT.fullmatch(key) if value.replace(",", "").replace(".", "").isdigit() else None
+        spent = _SPENT.fullmatch(key) if value.replace(",", "").replace(".", "").isdecimal() else None
         what = f" for {spent[2].replace('_', ' ')}" if spent and spent[2] else ""
         return f"budget{what}: {value} {spent[1].upper()}" if spent else f"budget ({words}): {value}"
     if (category in _PEOPLE or key in ("manager", "mentor", "colleague")) and _RELATION.search(key):
@@ -297,14 +297,14 @@ def key_words(value: str) -> frozenset[str]:
 
 def names_more_than_number(row: Mapping[str, str], value: str) -> bool:
     """Whether a value holds a word beside its numbers, or is a sentence that says what its number is: an age, a limit."""
-    if any(not word[0].isdigit() for word in key_words(value)):
+    if any(not word[0].isdecimal() for word in key_words(value)):
         return True
     return not row.get("fact_key") and any(one["of"].search(value.casefold()) for one in _compiled("role"))
 
 
 def is_related(term: str, words: str) -> bool:
     """Whether a sentence has a number in other digits or words, or a form of a word: "smokes" of "smoker"."""
-    if term[0].isdigit():
+    if term[0].isdecimal():
         return says_number(term, words, "en")
     return any(is_derived(term, one) for one in terms_of(words))
 
@@ -461,7 +461,9 @@ def verify_relation(address: str, value: str, content: str) -> str:
 
     For a row without a quote, in English: "There's a dog in my yoga class" holds `dog` and says nothing of a pet.
     """
-    bare = value.casefold() in ("true", "yes", "false", "no") or (address.startswith("health/") and value[:1].isdigit())
+    bare = value.casefold() in ("true", "yes", "false", "no") or (
+        address.startswith("health/") and value[:1].isdecimal()
+    )
     claimed = terms_of(address.partition("/")[2] if bare else value) - _CLAIMS_NOTHING
     asked = [one for one in _relations() if one.of.search(address) and (bare or not one.bare)]
     said = claimed & terms_of(content)
@@ -593,7 +595,7 @@ def verify_clauses(candidate: Candidate, content: str) -> str:
     others: list[str] = []
     plain: list[str] = []
     for word in re.finditer(r"[^\W_][\w.,+#'-]*[\w+#]|\w", candidate.key.replace("_", " ") if bare else value):
-        stems, number = terms_of(word[0]), word[0] if word[0][0].isdigit() else ""
+        stems, number = terms_of(word[0]), word[0] if word[0][0].isdecimal() else ""
         found = (place for one in sentences for place in _places_of(word[0], stems, one))
         places = list(islice(found, MOST_PLACES))
         whys = [_why_other(candidate, claim, one, at, number) for one, at in places]
@@ -619,11 +621,11 @@ def _says_other_number(value: str, content: str, sentences: Iterable[str]) -> bo
         r"(?<![\w.,])(\d{1,15}|[a-z]+)(?=(?: (?!of\b)[\w'-]+)?? ([a-z]{3,}s)\b)?", value.casefold()
     ):
         number, thing = found[1], found[2]
-        amount = number if number.isdigit() else str(int(table[number])) if number in table else ""
+        amount = number if number.isdecimal() else str(int(table[number])) if number in table else ""
         if not amount or int(amount) < 2 or number in _VAGUE:
             continue
         said = any(says_number(amount, one, "en") for one in sentences)
-        if not said and not number.isdigit() and int(amount) > MOST_COUNTED:
+        if not said and not number.isdecimal() and int(amount) > MOST_COUNTED:
             return True
         single = thing and thing not in content.casefold()  # "34, with my cat" counts no cats
         if single and said and terms_of(thing) & terms_of(content) and not terms_of(thing) <= neutral_terms():
@@ -678,8 +680,8 @@ def _told(candidate: Candidate) -> str:
 
 def _places_of(word: str, stems: frozenset[str], sentence: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the places of a word, or of a number however it is written, in a sentence."""
-    for one in _NUMERAL.finditer(sentence) if word[0].isdigit() else re.finditer(r"[\w.+#'-]*[\w+#]", sentence):
-        if says_number(word, one[0], "en") if word[0].isdigit() else _is_form(stems, one[0]):
+    for one in _NUMERAL.finditer(sentence) if word[0].isdecimal() else re.finditer(r"[\w.+#'-]*[\w+#]", sentence):
+        if says_number(word, one[0], "en") if word[0].isdecimal() else _is_form(stems, one[0]):
             yield sentence, one.span()
 
 
@@ -695,7 +697,7 @@ def _why_other(candidate: Candidate, claim: str, sentence: str, at: tuple[int, i
     marked = f"{sentence[:start]}{_VALUE}{sentence[end:]}"
     clause = _clause_of(sentence, start, end)
     (stances,), (claims,) = _compiled("stance"), _compiled("claim")
-    if any(ch.isdigit() for ch in sentence[start:end]):
+    if any(ch.isdecimal() for ch in sentence[start:end]):
         clause = _ROUGHLY.sub("", clause)
     if number and (why := _other_role(claim, number, marked, sentence[end:])):
         return why

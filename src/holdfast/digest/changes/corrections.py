@@ -108,8 +108,8 @@ def _amended(reading: Reading, one: KnownValue, said: re.Match[str], kinds: re.P
         number, old = (NUMBER.search(words.replace(",", "")) for words in (new, one.value))
         amount = money_at(reading.text, *said.span("new"))
         like = number is not None and old is not None and 0.2 <= float(number[0]) / (float(old[0]) or 1) <= 5
-        return (one.value, new) if like and (amount or (number and new[0].isdigit() and " " not in new)) else None
-    if new.isdigit() and not (said["slip"] or "now" in said["tail"] or one.category in _PLANNED):
+        return (one.value, new) if like and (amount or (number and new[0].isdecimal() and " " not in new)) else None
+    if new.isdecimal() and not (said["slip"] or "now" in said["tail"] or one.category in _PLANNED):
         return None  # "make it 8" of a story
     names = (said["chosen"] or said["slip"]) and (one.category in _PLANNED or one.kind == "statement")
     return _replacement(_ISO_TIME.sub("", one.text), new, kinds, reading.rules.numbers, names=bool(names))
@@ -129,7 +129,7 @@ def _with_amendment(reading: Reading, one: KnownValue, span: Span, old: str, new
         return
     text, value = (_ISO_TIME.sub("", words).replace(old, new, 1) for words in (one.text, one.value))
     days = _DAYS.fullmatch(new)
-    if one.value.isdigit() and (number := NUMBER.match(new)):
+    if one.value.isdecimal() and (number := NUMBER.match(new)):
         value = str(int(days["number"]) * (7 if days["week"] else 1)) if days else number[0]
     at = reading.message.at
     times = sentence_times(text, at, reading.rules.code, ahead=True) if at else ()
@@ -189,7 +189,7 @@ def _is_name(one: KnownValue) -> bool:
 def _by_a_new_word(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Candidate]:
     """Yield the right values of a correction that does not name the wrong one: "sorry, I meant hazelnuts"."""
     last = max((one.seq for one in just), default=0)
-    recent = [one for one in just if one.seq == last and (one.words or one.value[:1].isdigit())]
+    recent = [one for one in just if one.seq == last and (one.words or one.value[:1].isdecimal())]
     match = correction(reading.rules.code).search(reading.text) if recent else None
     if match is None or not reading.means(match.start(), match.end()):
         return
@@ -209,7 +209,7 @@ def _by_a_new_word(reading: Reading, just: Sequence[KnownValue]) -> Iterator[Can
 def _counted(new: str, recent: Sequence[KnownValue]) -> tuple[KnownValue, str] | None:
     """Return the count that a correction repeats with its noun, and its number: "scratch that, four brothers"."""
     number, _, noun = new.strip(" .,;!").partition(" ")
-    said = {int(number)} if number.isdigit() else amounts_in_words(number)
+    said = {int(number)} if number.isdecimal() else amounts_in_words(number)
     counts = [one for one in recent if noun and one.key == f"how_many_{noun.casefold()}"]
     if counts and said:
         return counts[0], str(max(said))
@@ -284,7 +284,7 @@ def in_another_currency(reading: Reading, one: KnownValue, span: Span, new: Span
 def _in_unit_of(reading: Reading, one: KnownValue, new: Span) -> str:
     """Return a new value as the address keeps it, "1100" for "1100 euros"; empty for an amount of another currency."""
     value = reading.text[slice(*new)].strip(" .,;!'’")
-    if one.category == "budget" and value[:1].isdigit():
+    if one.category == "budget" and value[:1].isdecimal():
         amount = money_at(reading.text, max(0, new[0] - 1), new[1])  # with the sign before it
         return amount.value if amount and amount.kind == currency_of(one) else "" if amount else value
     days = _DAYS.fullmatch(value) if one.key.endswith("_days") else None
@@ -312,10 +312,10 @@ def _fits(one: KnownValue, new: str) -> bool:
     new = new.strip(" .,;!'’")
     if english_cue("no_word").fullmatch(new):
         return False  # "sorry, autocorrect"
-    if one.value.isdigit() and " " not in new and (said := amounts_in_words(new)):
+    if one.value.isdecimal() and " " not in new and (said := amounts_in_words(new)):
         return one.value not in map(str, said)  # "two. No, sorry, three"
     lasts = english_cue("lasts").search
-    if (lasts(new) is None) != (lasts(one.value) is None) and new[:1].isdigit() and " " in new:
+    if (lasts(new) is None) != (lasts(one.value) is None) and new[:1].isdecimal() and " " in new:
         return one.key.endswith("_days")  # two weeks are no weight
     words = new.casefold().split()
     if not words or english_cue("no_value").fullmatch(words[0]) or new.casefold() == one.words.casefold():
@@ -325,7 +325,7 @@ def _fits(one: KnownValue, new: str) -> bool:
     if english_cue("part_word").fullmatch(words[0]) and words[0] not in one.value.casefold():
         return False  # "type 1" is no condition
     named = one.value[:1].isupper() and one.category != "dietary"
-    return new[:1].isdigit() == one.value[:1].isdigit() and (not named or new[:1].isupper() or new[:1].isdigit())
+    return new[:1].isdecimal() == one.value[:1].isdecimal() and (not named or new[:1].isupper() or new[:1].isdecimal())
 
 
 _NAMES = expression(r"(?<=[a-z] )(?:[A-Z]|[a-z]+[A-Z])[\w'’&-]*(?: [A-Z][\w'’&-]*)*")
@@ -395,7 +395,7 @@ def _counted_otherwise(fact: str, new: str, numbers: Mapping[str, str]) -> set[t
         old, now = (float(numbers.get(n.lower(), n).replace(",", "")) for n in (one["number"], said["number"]))
         if not 1 / _MOST_TIMES <= now / (old or 1) <= _MOST_TIMES:
             continue
-        digits = numbers.get(said["number"].lower(), said["number"]) if one["number"][0].isdigit() else said["number"]
+        digits = numbers.get(said["number"].lower(), said["number"]) if one["number"][0].isdecimal() else said["number"]
         pairs.add((one[0], f"{digits} {said['noun']}") if named else (one["number"], digits))
     return pairs
 
@@ -469,7 +469,7 @@ def _find_slip(fact: str, sentence: str, value: str = "", *, put_right: bool) ->
 
 def _is_alike(old: str, new: str) -> bool:
     """Whether two words can be one for another: two numbers, or two words of which the old one is a name or spelled alike."""
-    if old.isdigit() or new.isdigit():
-        return old.isdigit() and new.isdigit()
+    if old.isdecimal() or new.isdecimal():
+        return old.isdecimal() and new.isdecimal()
     alike = len(set(old.casefold()) & set(new.casefold())) * 2 >= len(set(old.casefold()))
     return new.casefold() not in _LIGHT and (old[:1].isupper() or alike)

@@ -225,7 +225,7 @@ def _in_sentence(
         renewed = list(find_new_values(reading, [*rest, *sentences], just))
         yield from renewed
         rest = [one for one in rest if one.address not in {(c.subject, c.category, c.key) for c in renewed}]
-        yield from find_new_numbers(reading, [*(one for one in rest if one.value[:1].isdigit()), *sentences])
+        yield from find_new_numbers(reading, [*(one for one in rest if one.value[:1].isdecimal()), *sentences])
     ended = [
         (one, span)
         for one in rest
@@ -600,7 +600,7 @@ def _fewer_pets(
     """Yield how many pets of a kind are left: one fewer after one died, or the number that "down to two cats" says."""
     lost = [(one, span) for one, span in ended if (one.category, one.key) == ("pets", "pet_named")]
     counts = [
-        one for one in known if one.category == "pets" and one.key.startswith("how_many_") and one.value.isdigit()
+        one for one in known if one.category == "pets" and one.key.startswith("how_many_") and one.value.isdecimal()
     ]
     species = _species(known) if counts else {}
     for count in counts:
@@ -620,7 +620,7 @@ def _fewer_pets(
                     left - 1
                     if said is None
                     else int(said)
-                    if said.isdigit()
+                    if said.isdecimal()
                     else max(amounts_in_words(said), default=left)
                 )
         if 0 < left < int(count.value):

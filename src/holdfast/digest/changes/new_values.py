@@ -103,7 +103,7 @@ def find_new_values(reading: Reading, known: Sequence[KnownValue], just: Sequenc
             yield from _moved_to(reading, one, match.start())
             continue
         new = next(filter(None, (match["new"], match.groupdict().get("new_")))).strip(" .,;!")
-        if kind in ("age", "age_other", "how_many") and not new.isdigit():
+        if kind in ("age", "age_other", "how_many") and not new.isdecimal():
             new = str(max(amounts_in_words(new), default=new))
         if new.casefold() != one.value.casefold() and (
             kind != "favorite" or not english_cue("no_value").fullmatch(new.casefold().split()[0])
@@ -458,7 +458,7 @@ def _in_same_unit(new: str, old: str, kind: str) -> str:
     if kind in ("pay", "rent", "budget"):
         number = new.strip("$€£").removesuffix("k").replace(",", "")
         before = NUMBER.search(old)
-        if kind == "pay" and before and number.isdigit() and float(before[0].replace(",", "")) >= 100 * float(number):
+        if kind == "pay" and before and number.isdecimal() and float(before[0].replace(",", "")) >= 100 * float(number):
             number += "000"  # "it's 55 now" after 50k
         thousands = new.endswith("k") and not _IN_THOUSANDS.search(old)
         return NUMBER.sub(f"{number}000" if thousands else number, old, count=1)

@@ -41,7 +41,7 @@ def is_served(store: str | None) -> bool:
 def run(arguments: Sequence[str]) -> bool:
     """Answer the event on standard input as ``holdfast hook run`` does; ``False`` when its memory is not served."""
     options = _options(arguments)
-    if options is None or not is_served(options["store"]) or not options["budget"].isdigit():
+    if options is None or not is_served(options["store"]) or not options["budget"].isdecimal():
         return False
     answer(
         options["store"],

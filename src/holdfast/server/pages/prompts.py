@@ -299,7 +299,7 @@ def _prompts_of(caller: CallerDep, whose: str) -> tuple[Prompts, str]:
 
 
 def _form_version(form: Form, name: str) -> int:
-    if not form[name].isascii() or not form[name].isdigit() or len(form[name]) > 9:
+    if not form[name].isascii() or not form[name].isdecimal() or len(form[name]) > 9:
         raise BadInput(
             translate("the percent must be a number")
             if name == "percent"

@@ -107,7 +107,7 @@ def settings_change(request: Request, caller: CallerDep, form: FormDep) -> Respo
 
 def _create_key(caller: CallerDep, form: Form) -> NewKey:
     days = form.get("days", "")
-    if days and not (days.isascii() and days.isdigit() and 0 < int(days[:6]) <= 3650):
+    if days and not (days.isascii() and days.isdecimal() and 0 < int(days[:6]) <= 3650):
         raise BadInput(translate("a key may last from 1 to 3,650 days"))
     given: dict[str, Any] = {name: form.get(name) or None for name in ("user", "bot", "subject")}
     role: Any = form["role"]
